@@ -1,94 +1,37 @@
 #include "kernels/cpu/line_decoder.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstring>
-#include <iterator>
+#include <type_traits>
 #include <vector>
 
-#include "base/numbers/float_bits.h"
 #include "base/numbers/quant/elements.h"
 #include "base/numbers/quant/packed_codes.h"
+#include "kernels/cpu/code_run.h"
 
 namespace gemmd {
 namespace {
 
-using Table = std::array<double, 256>;
+// Elements that are decoded at a time, and numbers that are at hand for them.
+constexpr std::int64_t kRun = 1024;
+// One block, however long.
+constexpr std::int64_t kOneBlock = std::int64_t{1} << 62;
+constexpr float kOne = 1;
+constexpr Blocks kAsTheyAre = {kOneBlock, &kOne};
 
-// The values of every code of a type of at most 8 bits.
-const Table& TableOf(DataType type) {
-  static const auto& tables = *[] {
-    auto* all = new std::array<Table, std::size(kDataTypes)>();
-    for (const DataTypeTraits& each : kDataTypes) {
-      if (each.role != DataTypeRole::kCodes) continue;
-      for (std::uint32_t code = 0; code < 256; ++code) {
-        (*all)[static_cast<std::size_t>(each.type)][code] = DecodeElement(each.type, code);
-      }
-    }
-    return all;
-  }();
-  return tables[static_cast<std::size_t>(type)];
-}
-
-template <typename T>
-T Load(const void* data, std::int64_t index) {
-  T value;
-  std::memcpy(&value, static_cast<const char*>(data) + index * static_cast<std::int64_t>(sizeof(T)),
-              sizeof value);
-  return value;
-}
-
-// Calls visit(value_at), where value_at(index) is the value of the element there.
-template <typename Visit>
-void WithElements(DataType type, const void* data, const Visit& visit) {
-  switch (type) {
-    case DataType::kF32:
-      return visit([data](std::int64_t i) -> double { return Load<float>(data, i); });
-    case DataType::kF16:
-      return visit(
-          [data](std::int64_t i) -> double { return FromF16(Load<std::uint16_t>(data, i)); });
-    case DataType::kBf16:
-      return visit(
-          [data](std::int64_t i) -> double { return FromBf16(Load<std::uint16_t>(data, i)); });
-    default:
-      break;
+// values[i] times a power of two, rounded once.
+void Times(double power, std::int64_t count, float* values) {
+  const auto factor = static_cast<float>(power);
+  if (factor == 1) return;
+  if (std::isnormal(factor)) {
+    for (std::int64_t i = 0; i < count; ++i) values[i] *= factor;
+    return;
   }
-  const Table& table = TableOf(type);
-  switch (SizeBits(type)) {
-    case 8:
-      return visit([data, &table](std::int64_t i) { return table[Load<std::uint8_t>(data, i)]; });
-    case 6:
-      return visit([data, &table](std::int64_t i) { return table[LoadCode(data, 6, i)]; });
-    default:
-      return visit([data, &table](std::int64_t i) {
-        const std::uint8_t pair = Load<std::uint8_t>(data, i / 2);
-        return table[i % 2 == 0 ? pair & 0xfu : pair >> 4];
-      });
+  // Beyond what f32 holds.
+  for (std::int64_t i = 0; i < count; ++i) {
+    values[i] = static_cast<float>(static_cast<double>(values[i]) * power);
   }
-}
-
-// out[i * K + k] = (value - zero[i]) * factor[i] for k in [begin, end).
-template <typename Real>
-void DecodeRun(const QuantizedView& view, std::int64_t first, std::int64_t lines,
-               std::int64_t begin, std::int64_t end, const double* zeros, const double* factors,
-               Real* out) {
-  WithElements(view.format.element, view.codes, [&](const auto& value_at) {
-    const auto decode = [&](std::int64_t i, std::int64_t k) {
-      const std::int64_t at = (first + i) * view.line_stride + k * view.k_stride;
-      out[i * view.k + k] = static_cast<Real>((value_at(at) - zeros[i]) * factors[i]);
-    };
-    // Elements are read as they lie in memory.
-    if (view.k_stride == 1) {
-      for (std::int64_t i = 0; i < lines; ++i) {
-        for (std::int64_t k = begin; k < end; ++k) decode(i, k);
-      }
-    } else {
-      for (std::int64_t k = begin; k < end; ++k) {
-        for (std::int64_t i = 0; i < lines; ++i) decode(i, k);
-      }
-    }
-  });
 }
 
 }  // namespace
@@ -97,12 +40,21 @@ LineDecoder::LineDecoder(const QuantizedView& view)
     : view_(view),
       has_blocks_(view.format.scaling.has_scales && view.format.scaling.k_blocks(view.k) > 1) {}
 
+std::int64_t LineDecoder::ScaleAt(std::int64_t line, std::int64_t k) const {
+  const std::int64_t lines = view_.scale_lines == 0 ? view_.lines : view_.scale_lines;
+  return view_.format.scaling.index(lines, view_.k, line, k);
+}
+
 double LineDecoder::LineScale(std::int64_t line) const {
   if (!has_blocks_) return view_.block_scale(line, 0);
-  double largest = 0;
-  for (std::int64_t k = 0; k < view_.k; k += view_.format.scaling.block_k) {
-    const double scale = std::abs(view_.block_scale(line, k));
-    if (std::isfinite(scale)) largest = std::max(largest, scale);
+  const std::int64_t block = view_.format.scaling.block_k;
+  constexpr double kNoScale = 1;
+  float scales[kRun];
+  float largest = 0;
+  for (std::int64_t k = 0; k < view_.k; k += kRun * block) {
+    const std::int64_t count = std::min(kRun, (view_.k - k + block - 1) / block);
+    NumbersAlongK(line, k, count, &kNoScale, {scales, nullptr});
+    largest = std::max(largest, LargestFinite(scales, count));
   }
   return largest == 0 ? 1 : std::ldexp(1.0, std::ilogb(largest));
 }
@@ -117,36 +69,187 @@ std::int64_t LineDecoder::EndOfBlock(std::int64_t k) const {
   return std::min((k / block + 1) * block, view_.k);
 }
 
+// ------------------------------------------------------------- numbers of blocks
+
+LineDecoder::Plane LineDecoder::zero_points() const {
+  const bool has_sign = RangeOf(view_.format.element).lowest < 0;
+  return {has_sign ? DataType::kInt8 : DataType::kUint8, view_.zero_points};
+}
+
+void LineDecoder::ReadPlaneAlongK(const Plane& plane, std::int64_t line, std::int64_t k,
+                                  std::int64_t count, double power, float* out) const {
+  const Scaling& scaling = view_.format.scaling;
+  CodeRun run = {plane.type, plane.data, ScaleAt(line, k), count};
+  std::uint8_t codes[kRun * sizeof(float)];
+  if (scaling.order != ScaleOrder::kAlongK && count > 1) {
+    // They are gathered first.
+    const auto size = static_cast<std::size_t>(SizeBits(plane.type) / 8);
+    const std::int64_t lines = view_.scale_lines == 0 ? view_.lines : view_.scale_lines;
+    const bool is_regular = scaling.order == ScaleOrder::kAlongLines;
+    for (std::int64_t i = 0; i < count; ++i) {
+      const std::int64_t at = is_regular ? run.first + i * scaling.line_blocks(lines)
+                                         : ScaleAt(line, k + i * scaling.block_k);
+      std::memcpy(codes + static_cast<std::size_t>(i) * size,
+                  static_cast<const char*>(plane.data) + static_cast<std::size_t>(at) * size, size);
+    }
+    run.plane = codes;
+    run.first = 0;
+  }
+  DecodeRun(run, kAsTheyAre, out);
+  Times(power, count, out);
+}
+
+void LineDecoder::ReadPlaneAcross(const Plane& plane, std::int64_t line, std::int64_t lines,
+                                  std::int64_t k, const double* powers, float* out) const {
+  const Scaling& scaling = view_.format.scaling;
+  if (scaling.order == ScaleOrder::kAlongLines && scaling.block_lines == 1) {
+    DecodeRun({plane.type, plane.data, ScaleAt(line, k), lines}, kAsTheyAre, out);
+  } else {
+    for (std::int64_t i = 0; i < lines; ++i) {
+      DecodeRun({plane.type, plane.data, ScaleAt(line + i, k), 1}, kAsTheyAre, out + i);
+    }
+  }
+  if (powers == nullptr) return;
+  for (std::int64_t i = 0; i < lines; ++i) Times(1 / powers[i], 1, out + i);
+}
+
+void LineDecoder::NumbersAlongK(std::int64_t line, std::int64_t k, std::int64_t count,
+                                const double* line_scale, const Numbers& numbers) const {
+  if (!has_blocks_ || line_scale == nullptr) {
+    std::fill_n(numbers.factors, count, 1.0F);
+  } else {
+    ReadPlaneAlongK(scales(), line, k, count, 1 / *line_scale, numbers.factors);
+  }
+  if (numbers.zero_points != nullptr) {
+    ReadPlaneAlongK(zero_points(), line, k, count, 1, numbers.zero_points);
+  }
+}
+
+void LineDecoder::NumbersAcross(std::int64_t line, std::int64_t lines, std::int64_t k,
+                                const double* line_scales, const Numbers& numbers) const {
+  if (!has_blocks_ || line_scales == nullptr) {
+    std::fill_n(numbers.factors, lines, 1.0F);
+  } else {
+    ReadPlaneAcross(scales(), line, lines, k, line_scales, numbers.factors);
+  }
+  if (numbers.zero_points != nullptr) {
+    ReadPlaneAcross(zero_points(), line, lines, k, nullptr, numbers.zero_points);
+  }
+}
+
+// ------------------------------------------------------------- elements
+
+void LineDecoder::ReadAlongK(std::int64_t line, std::int64_t k, std::int64_t depth,
+                             const double* line_scale, float* out) const {
+  float factors[kRun];
+  float zero_points[kRun];
+  const Numbers numbers = {factors, has_zero_points() ? zero_points : nullptr};
+  const std::int64_t block = has_blocks_ ? view_.format.scaling.block_k : kOneBlock;
+  for (std::int64_t end = k + depth; k < end;) {
+    // Up to where the block that k is in ends; from there on, whole blocks.
+    const std::int64_t rest = std::min(end - k, block - k % block);
+    const bool is_whole = k % block == 0;
+    const std::int64_t count = is_whole ? std::min(kRun, end - k) : rest;
+    CodeRun run = {view_.format.element, view_.codes, line * view_.line_stride + k, count};
+    if (is_whole && block % 16 == 0) {
+      NumbersAlongK(line, k, (count + block - 1) / block, line_scale, numbers);
+      DecodeRun(run, {block, factors, numbers.zero_points}, out);
+    } else {
+      run.count = std::min({kRun, count, rest});
+      NumbersAlongK(line, k, 1, line_scale, numbers);
+      DecodeRun(run, {kOneBlock, factors, numbers.zero_points}, out);
+    }
+    k += run.count;
+    out += run.count;
+  }
+}
+
+void LineDecoder::ReadAcross(const LinePart& part, const double* line_scales, float* out,
+                             std::int64_t pitch) const {
+  for (std::int64_t i = 0; i < part.lines; i += kRun) {
+    float factors[kRun];
+    float zero_points[kRun];
+    const Numbers numbers = {factors, has_zero_points() ? zero_points : nullptr};
+    const std::int64_t line = part.line + i;
+    const std::int64_t lines = std::min(kRun, part.lines - i);
+    for (std::int64_t p = 0; p < part.depth; ++p) {
+      const std::int64_t k = part.k + p;
+      if (p == 0 || EndOfBlock(k - 1) == k) {
+        NumbersAcross(line, lines, k, line_scales == nullptr ? nullptr : line_scales + i, numbers);
+      }
+      DecodeRun(
+          {view_.format.element, view_.codes, line * view_.line_stride + k * view_.k_stride, lines},
+          {1, factors, numbers.zero_points}, out + p * pitch + i);
+    }
+  }
+}
+
+template <>
+void LineDecoder::Read(const LinePart& part, const double* line_scales, float* out,
+                       std::int64_t pitch) const {
+  if (!lies_along_k()) return ReadAcross(part, line_scales, out, pitch);
+  for (std::int64_t i = 0; i < part.lines; ++i) {
+    ReadAlongK(part.line + i, part.k, part.depth,
+               line_scales == nullptr ? nullptr : line_scales + i, out + i * pitch);
+  }
+}
+
+// Exact values need no speed.
+template <>
+void LineDecoder::Read(const LinePart& part, const double* line_scales, double* out,
+                       std::int64_t pitch) const {
+  for (std::int64_t i = 0; i < part.lines; ++i) {
+    const std::int64_t line = part.line + i;
+    double zero_point = 0;
+    double factor = 0;
+    for (std::int64_t p = 0; p < part.depth; ++p) {
+      const std::int64_t k = part.k + p;
+      if (p == 0 || EndOfBlock(k - 1) == k) {
+        zero_point = view_.zero_point(line, k);
+        factor = BlockFactor(line, k, line_scales[i]);
+      }
+      const double value = DecodeElement(view_.format.element, view_.code(line, k));
+      out[lies_along_k() ? i * pitch + p : p * pitch + i] = (value - zero_point) * factor;
+    }
+  }
+}
+
 template <typename Real>
-void LineDecoder::Values(std::int64_t first, std::int64_t lines, const double* line_scales,
-                         Real* out) const {
-  std::vector<double> zeros(static_cast<std::size_t>(lines));
-  std::vector<double> factors(static_cast<std::size_t>(lines));
-  for (std::int64_t begin = 0; begin < view_.k;) {
-    const std::int64_t end = EndOfBlock(begin);
-    for (std::int64_t i = 0; i < lines; ++i) {
-      zeros[static_cast<std::size_t>(i)] = view_.zero_point(first + i, begin);
-      factors[static_cast<std::size_t>(i)] = BlockFactor(first + i, begin, line_scales[i]);
-    }
-    DecodeRun(view_, first, lines, begin, end, zeros.data(), factors.data(), out);
-    begin = end;
-  }
+void LineDecoder::Values(const LinePart& part, const double* line_scales, Real* out,
+                         std::int64_t pitch) const {
+  Read(part, line_scales, out, pitch);
+}
+template void LineDecoder::Values(const LinePart&, const double*, float*, std::int64_t) const;
+template void LineDecoder::Values(const LinePart&, const double*, double*, std::int64_t) const;
+
+void LineDecoder::Unscaled(const LinePart& part, float* out, std::int64_t pitch) const {
+  Read<float>(part, nullptr, out, pitch);
 }
 
-template void LineDecoder::Values<float>(std::int64_t, std::int64_t, const double*, float*) const;
-template void LineDecoder::Values<double>(std::int64_t, std::int64_t, const double*, double*) const;
-
-void LineDecoder::Integers(std::int64_t first, std::int64_t lines, float* out) const {
-  std::vector<double> zeros(static_cast<std::size_t>(lines));
-  const std::vector<double> ones(static_cast<std::size_t>(lines), 1);
-  for (std::int64_t begin = 0; begin < view_.k;) {
-    const std::int64_t end = EndOfBlock(begin);
-    for (std::int64_t i = 0; i < lines; ++i) {
-      zeros[static_cast<std::size_t>(i)] = view_.zero_point(first + i, begin);
-    }
-    DecodeRun(view_, first, lines, begin, end, zeros.data(), ones.data(), out);
-    begin = end;
+template <typename Real>
+void LineDecoder::Lines(std::int64_t line, std::int64_t lines, const double* line_scales,
+                        Real* out) const {
+  if (lies_along_k()) return Read({line, lines, 0, view_.k}, line_scales, out, view_.k);
+  std::vector<Real> across(static_cast<std::size_t>(lines));
+  for (std::int64_t k = 0; k < view_.k; ++k) {
+    Read({line, lines, k, 1}, line_scales, across.data(), lines);
+    for (std::int64_t i = 0; i < lines; ++i)
+      out[i * view_.k + k] = across[static_cast<std::size_t>(i)];
   }
 }
+template void LineDecoder::Lines(std::int64_t, std::int64_t, const double*, float*) const;
+template void LineDecoder::Lines(std::int64_t, std::int64_t, const double*, double*) const;
+
+template <typename Real>
+void DecodedColumns<Real>::Read(std::int64_t column, std::int64_t columns, std::int64_t k,
+                                std::int64_t depth, Real* out, std::int64_t pitch) const {
+  const LinePart part = {first_line_ + column, columns, first_k_ + k, depth};
+  if constexpr (std::is_same_v<Real, float>) {
+    if (line_scales_ == nullptr) return decoder_.Unscaled(part, out, pitch);
+  }
+  decoder_.Values(part, line_scales_ + column, out, pitch);
+}
+template class DecodedColumns<float>;
+template class DecodedColumns<double>;
 
 }  // namespace gemmd

@@ -12,6 +12,7 @@
 #include "kernels/cpu/int8_launcher.h"
 #include "kernels/cpu/int8_rows.h"
 #include "kernels/cpu/panel_launcher.h"
+#include "kernels/cpu/row_gemm_us.h"
 
 namespace gemmd {
 namespace {
@@ -82,24 +83,14 @@ class PanelKernel : public Kernel {
   Config Configure(const Problem&, const DeviceTraits& device) const override {
     Config config;
     config.tile_m = kPanelRows;
-    config.tile_n = kPanelColumns;
+    config.tile_n = Units::kLeastColumns;
     config.threads = device.compute_units;
     return config;
   }
 
   double PredictedUs(const Problem& problem, const Config& config,
                      const DeviceTraits& device) const override {
-    const std::int64_t panels = (problem.m + kPanelRows - 1) / kPanelRows;
-    const std::int64_t tiles = (problem.n + kPanelColumns - 1) / kPanelColumns;
-    const auto columns = static_cast<double>(std::min(problem.n, kPanelColumns));
-    const double units = static_cast<double>(panels) * static_cast<double>(tiles);
-    const double rounds = std::max(1.0, units / config.threads);
-    const double unit_flops = 2.0 * kPanelRows * columns * static_cast<double>(problem.k);
-    const double unit_gflops =
-        device.f32_gflops / device.compute_units * (kTypeOfA == DataType::kF64 ? 0.5 : 1.0);
-    const double bytes = static_cast<double>(problem.a.size_bytes() + problem.b.size_bytes() +
-                                             problem.d.size_bytes());
-    return std::max(rounds * unit_flops / unit_gflops, bytes / device.memory_gbps) / 1e3;
+    return RowGemmUs(problem, config.threads, device, kTypeOfA == DataType::kF64 ? 0.5 : 1.0);
   }
 
   std::uint64_t WorkspaceBytes(const Problem& problem, const Config& config) const override {
@@ -110,7 +101,8 @@ class PanelKernel : public Kernel {
     // Integers are exact: every kernel that says so has equal bits.
     if (IsInt8(kTypeOfA) && problem.d.type == DataType::kInt32) return "exact-int32";
     if (IsInt8(kTypeOfA)) return traits().name;  // so are its sums
-    return absl::StrCat(traits().name, ":k", problem.k, ":", RowGemmArithmetic());
+    return absl::StrCat(traits().name, ":k", problem.k, ":",
+                        RowGemmArithmetic<typename Product::Multiply>(problem.k));
   }
 
   absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,
@@ -183,7 +175,7 @@ class VnniInt8Kernel final : public PanelKernel<Int8Product> {
 void AppendCpuKernels(std::vector<std::unique_ptr<const Kernel>>* kernels) {
   const auto append = [kernels](auto kernel) { kernels->push_back(std::move(kernel)); };
   constexpr char kWidened[] = "widened to f32, then as panel_f32";
-  constexpr char kByRows[] = "a chain of FMAs an element";
+  constexpr char kByRows[] = "chains of FMAs, one or as many as a register holds";
   append(std::make_unique<PanelKernel<PlainProduct<F64>>>(kByRows));
   append(std::make_unique<PanelKernel<PlainProduct<F32>>>(kByRows));
   append(std::make_unique<PanelKernel<PlainProduct<F16>>>(kWidened));

@@ -1,9 +1,9 @@
 // GEMM on the CPU, with bits that do not depend on M nor on a row's place among others.
 //
-// D is computed in units over the whole of K, as many as keep all cores busy (units.h). Sums in f32
-// and f64 go through row_gemm.h, where an element's bits depend on its row and its column alone;
-// the exact ones of int8 through int8_rows.h in cpu/vnni_int8, where the processor has AVX-512
-// VNNI, and through OpenBLAS in cpu/panel_int8, one single-threaded call a unit.
+// D is computed in units over the whole of K, as many as keep all cores busy (units.h). Sums go
+// through row_gemm.h, where an element's bits depend on its row and its column alone, but the exact
+// ones of int8 in cpu/vnni_int8, which go through int8_rows.h where the processor has AVX-512 VNNI.
+// Elements of B are widened as they are multiplied, wherever they lie.
 //
 // Arithmetic by operand type:
 //   f64, f32    in their own precision
@@ -16,12 +16,11 @@
 // int8 and fp8 belong to it: alpha * a_scale * b_scale * sum, then as always. The int32
 // output of int8 takes no epilogue and no scales: it is the exact integer product.
 //
-// Error, f32 accumulation: |D - exact| <= (K + 4) * 2^-24 * (|alpha| |A| |B| + |beta C|
-// + |bias|) elementwise, activation aside (Higham, "Accuracy and Stability of
-// Numerical Algorithms", 2nd ed., section 3.5, any order of summation), plus half a
-// unit in the last place of the output type; f64 alike with 2^-53. A and B are values,
-// scales included. int8 has no error in its sum: D is the exact value but for f64's
-// roundings of the epilogue, rounded to f32 and then to the output type.
+// Error, f32 accumulation: |D - exact| <= (R + 4) * 2^-24 * (|alpha| |A| |B| + |beta C|
+// + |bias|) elementwise, activation aside, plus half a unit in the last place of the output
+// type; f64 alike with 2^-53. R is RowGemmRoundings(K) of row_gemm.h: K up to 256, 128 where it is
+// 4096. A and B are values, scales included. int8 has no error in its sum: D is the exact value
+// but for f64's roundings of the epilogue, rounded to f32 and then to the output type.
 #pragma once
 
 #include <memory>
@@ -31,10 +30,9 @@
 
 namespace gemmd {
 
-// The tile of a plan: a product is cut into slices at its multiples, predictions count such tiles,
-// and fewer rows gain by company.
+// The rows of a plan's tile: a product is cut into slices at its multiples, and fewer rows gain by
+// company.
 inline constexpr std::int64_t kPanelRows = 64;
-inline constexpr std::int64_t kPanelColumns = 512;
 inline constexpr std::int64_t kMaxInt8K = 131071;
 
 // cpu/panel_f64, cpu/panel_f32, cpu/panel_f16, cpu/panel_bf16, cpu/vnni_int8, cpu/panel_int8,

@@ -6,8 +6,9 @@
 #include <type_traits>
 #include <vector>
 
-#include "kernels/cpu/blas.h"
 #include "kernels/cpu/element_types.h"
+#include "kernels/cpu/line_decoder.h"
+#include "kernels/cpu/operand_view.h"
 #include "kernels/cpu/panel_gemm.h"
 #include "kernels/cpu/row_gemm.h"
 #include "kernels/cpu/store_unit.h"
@@ -34,12 +35,10 @@ struct PanelWorkspace {
                                                         sizeof(typename Product::Multiply))),
         sum_bytes(kSummed ? RoundUpTo64(units.rows() * units.columns() * sizeof(std::int32_t)) : 0),
         slot_bytes(panel_bytes + tile_bytes + sum_bytes),
-        wide_b(slot_bytes * slots),
-        total_bytes(wide_b +
-                    (kWidened ? problem.k * problem.n * sizeof(typename Product::Multiply) : 0)) {}
+        total_bytes(slot_bytes * slots) {}
 
-  // kWidened: operands are converted before BLAS sees them. kSummed: products of pieces of K are
-  // summed outside BLAS.
+  // kWidened: operands are converted before they are multiplied. kSummed: products of pieces of K
+  // are summed as integers.
   static constexpr bool kWidened =
       !std::is_same_v<typename Product::A::Storage, typename Product::Multiply>;
   static constexpr bool kSummed =
@@ -59,10 +58,9 @@ struct PanelWorkspace {
   const Units units;
   const std::int64_t slots;         // units at work at a time, at most
   const std::uint64_t panel_bytes;  // of a slot: its unit's rows of op(A)
-  const std::uint64_t tile_bytes;   // one BLAS result
+  const std::uint64_t tile_bytes;   // one product
   const std::uint64_t sum_bytes;    // the int32 sum of them
   const std::uint64_t slot_bytes;
-  const std::uint64_t wide_b;  // B, widened and tightly packed in its own order
   const std::uint64_t total_bytes;
 };
 
@@ -78,11 +76,12 @@ class PanelLauncher {
         arguments_(arguments),
         executor_(executor),
         workspace_(problem, workers),
+        a_(ViewOfA(problem, arguments)),
+        b_(ViewOfB(problem, arguments)),
         slots_(workspace_.slots),
         held_(static_cast<std::size_t>(workspace_.slots), kNoRow) {}
 
   void Run() {
-    WidenB();
     executor_->Run(workspace_.units.count(), [this](int, std::int64_t index) {
       const std::int64_t slot = slots_.Take();
       RunUnit(slot, workspace_.units[index]);
@@ -94,23 +93,6 @@ class PanelLauncher {
   template <typename T>
   T* At(std::uint64_t offset) const {
     return reinterpret_cast<T*>(static_cast<char*>(arguments_.workspace) + offset);
-  }
-
-  void WidenB() {
-    if constexpr (PanelWorkspace<Product>::kWidened) {
-      executor_->Run(problem_.b.outer(), [this](int, std::int64_t line) {
-        const std::int64_t inner = problem_.b.inner();
-        const auto* from = static_cast<const typename Product::B::Storage*>(arguments_.b) +
-                           line * problem_.b.leading_dimension;
-        Multiply* to = At<Multiply>(workspace_.wide_b) + line * inner;
-        std::transform(from, from + inner, to, Product::B::Widen);
-      });
-      b_ = At<Multiply>(workspace_.wide_b);
-      ldb_ = problem_.b.inner();
-    } else {
-      b_ = static_cast<const Multiply*>(arguments_.b);
-      ldb_ = problem_.b.leading_dimension;
-    }
   }
 
   // The unit's rows of op(A) with neighbouring elements of K side by side. A slot keeps them until
@@ -129,27 +111,36 @@ class PanelLauncher {
     std::int64_t& held = held_[static_cast<std::size_t>(slot)];
     if (held == unit.first_row) return panel;
     held = unit.first_row;
-    const std::int64_t row_stride = problem_.a_row_stride();
-    const std::int64_t inner_stride = problem_.a_inner_stride();
-    if (inner_stride == 1) {
-      for (std::int64_t row = 0; row < unit.rows; ++row) {
-        std::transform(a + row * row_stride, a + row * row_stride + problem_.k,
-                       panel + row * problem_.k, Product::A::Widen);
-      }
+    if constexpr (PanelWorkspace<Product>::kWidened) {
+      a_.Lines(unit.first_row, unit.rows, kUnscaled, panel);
     } else {
       for (std::int64_t inner = 0; inner < problem_.k; ++inner) {
         for (std::int64_t row = 0; row < unit.rows; ++row) {
           panel[row * problem_.k + inner] =
-              Product::A::Widen(a[row * row_stride + inner * inner_stride]);
+              a[row * problem_.a_row_stride() + inner * problem_.a_inner_stride()];
         }
       }
     }
     return panel;
   }
 
+  // The product of the unit's rows of A and columns of B, over a piece of K.
+  void MultiplyPiece(const Unit& unit, const Multiply* a, std::int64_t lda, std::int64_t k,
+                     std::int64_t depth, Multiply* c, std::int64_t ldc) const {
+    if constexpr (PanelWorkspace<Product>::kWidened) {
+      const DecodedColumns<Multiply> b(b_, unit.first_column, k, kUnscaled);
+      RowGemm(b.columns(), unit.rows, unit.columns, depth, a + k, lda, c, ldc);
+    } else {
+      const bool has_lines_of_k = problem_.b_is_k_major();
+      const std::int64_t pitch = problem_.b.leading_dimension;
+      const Multiply* const b = static_cast<const Multiply*>(arguments_.b) +
+                                unit.first_column * (has_lines_of_k ? pitch : 1);
+      RowGemm<Multiply>({has_lines_of_k, b, pitch}, unit.rows, unit.columns, depth, a + k, lda, c,
+                        ldc);
+    }
+  }
+
   void RunUnit(std::int64_t slot, const Unit& unit) {
-    const bool b_is_k_major = problem_.b_is_k_major();
-    const Multiply* b = b_ + unit.first_column * (b_is_k_major ? ldb_ : 1);
     std::int64_t lda;
     const Multiply* a = Panel(slot, unit, &lda);
     auto* tile = At<Multiply>(slot * workspace_.slot_bytes + workspace_.panel_bytes);
@@ -158,8 +149,7 @@ class PanelLauncher {
                                    workspace_.tile_bytes);
       std::fill(sum, sum + unit.rows * unit.columns, 0);
       for (std::int64_t k = 0; k < problem_.k; k += kExactTerms) {
-        BlasGemm(b_is_k_major, unit.rows, unit.columns, std::min(kExactTerms, problem_.k - k),
-                 a + k, lda, b + k * (b_is_k_major ? 1 : ldb_), ldb_, tile, unit.columns);
+        MultiplyPiece(unit, a, lda, k, std::min(kExactTerms, problem_.k - k), tile, unit.columns);
         for (std::int64_t i = 0; i < unit.rows * unit.columns; ++i) {
           sum[i] += static_cast<std::int32_t>(tile[i]);
         }
@@ -171,7 +161,7 @@ class PanelLauncher {
         ldd = problem_.d.leading_dimension;
         tile = static_cast<Multiply*>(arguments_.d) + unit.first_row * ldd + unit.first_column;
       }
-      RowGemm(b_is_k_major, unit.rows, unit.columns, problem_.k, a, lda, b, ldb_, tile, ldd);
+      MultiplyPiece(unit, a, lda, 0, problem_.k, tile, ldd);
       if (!PanelWorkspace<Product>::WritesInPlace(problem_)) StoreAs(unit, tile);
     }
   }
@@ -195,11 +185,12 @@ class PanelLauncher {
   const Arguments& arguments_;
   ParallelExecutor* const executor_;
   const PanelWorkspace<Product> workspace_;
+  const LineDecoder a_;
+  const LineDecoder b_;
   SlotPool slots_;
   static constexpr std::int64_t kNoRow = -1;
+  static constexpr const double* kUnscaled = nullptr;
   std::vector<std::int64_t> held_;  // by slot, the first row of op(A) in its panel
-  const Multiply* b_ = nullptr;
-  std::int64_t ldb_ = 0;
 };
 
 }  // namespace gemmd

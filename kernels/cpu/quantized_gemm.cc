@@ -9,6 +9,7 @@
 #include "base/numbers/fp8.h"
 #include "base/numbers/quant/elements.h"
 #include "kernels/cpu/quantized_launcher.h"
+#include "kernels/cpu/row_gemm_us.h"
 #include "kernels/operand_rejection.h"
 
 namespace gemmd {
@@ -36,6 +37,13 @@ DataType AccumulateType(QuantizedSum sum) {
 
 const char* SumName(QuantizedSum sum) {
   return sum == QuantizedSum::kF32 ? "f32" : (sum == QuantizedSum::kF64 ? "f64" : "int");
+}
+
+template <QuantizedSum kSum>
+const char* Arithmetic(std::int64_t k) {
+  // Exact, in any order.
+  if (kSum == QuantizedSum::kIntegers) return RowGemmArithmetic<float>(kExactPiece);
+  return kSum == QuantizedSum::kF32 ? RowGemmArithmetic<float>(k) : RowGemmArithmetic<double>(k);
 }
 
 template <QuantizedSum kSum>
@@ -78,24 +86,14 @@ class QuantizedKernel final : public Kernel {
   Config Configure(const Problem&, const DeviceTraits& device) const override {
     Config config;
     config.tile_m = kPanelRows;
-    config.tile_n = kPanelColumns;
+    config.tile_n = Units::kLeastColumns;
     config.threads = device.compute_units;
     return config;
   }
 
   double PredictedUs(const Problem& problem, const Config& config,
                      const DeviceTraits& device) const override {
-    const std::int64_t units = UnitsIn(problem.m, kPanelRows) * UnitsIn(problem.n, kPanelColumns);
-    const double rounds = std::max(1.0, static_cast<double>(units) / config.threads);
-    const auto rows = static_cast<double>(std::min(problem.m, kPanelRows));
-    const auto columns = static_cast<double>(std::min(problem.n, kPanelColumns));
-    const double unit_flops = 2.0 * rows * columns * static_cast<double>(problem.k);
-    const double unit_gflops =
-        device.f32_gflops / device.compute_units * (kSum == QuantizedSum::kF64 ? 0.5 : 1.0);
-    // Decoding B takes about a nanosecond an element.
-    const double decode_ns = static_cast<double>(problem.k) * static_cast<double>(problem.n) /
-                             std::min<double>(config.threads, static_cast<double>(units));
-    return (rounds * unit_flops / unit_gflops + decode_ns) / 1e3;
+    return RowGemmUs(problem, config.threads, device, kSum == QuantizedSum::kF64 ? 0.5 : 1.0);
   }
 
   std::uint64_t WorkspaceBytes(const Problem& problem, const Config& config) const override {
@@ -105,7 +103,7 @@ class QuantizedKernel final : public Kernel {
   std::string NumericsId(const Problem& problem) const override {
     return absl::StrCat(traits().name, ":", Name(problem.a.type), "*", Name(problem.a_scaling), ",",
                         Name(problem.b.type), "*", Name(problem.b_scaling), ":k", problem.k, ":",
-                        RowGemmArithmetic());
+                        Arithmetic<kSum>(problem.k));
   }
 
   absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,
@@ -122,9 +120,9 @@ void AppendQuantizedCpuKernels(std::vector<std::unique_ptr<const Kernel>>* kerne
   kernels->push_back(std::make_unique<QuantizedKernel<QuantizedSum::kIntegers>>(
       "integers: exact pieces of K, scaled and summed in f64"));
   kernels->push_back(std::make_unique<QuantizedKernel<QuantizedSum::kF32>>(
-      "decoded to f32, then a chain of FMAs an element"));
+      "decoded to f32 in registers, then as panel_f32"));
   kernels->push_back(std::make_unique<QuantizedKernel<QuantizedSum::kF64>>(
-      "decoded to f64 exactly, then a chain of FMAs an element"));
+      "decoded to f64 exactly, then as panel_f64"));
 }
 
 }  // namespace gemmd

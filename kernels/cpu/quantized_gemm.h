@@ -8,13 +8,16 @@
 //   cpu/quantized_int  both operands of integers; accumulate is int32, D f32, f16 or bf16. Sums of
 //                      codes less zero points are exact in pieces of K of at most 256 in which no
 //                      scale changes; pieces are scaled and summed in f64.
-//   cpu/quantized_f32  any others, or accumulate f32: both decoded to f32, each element of D one
-//                      chain of FMAs.
-//   cpu/quantized_f64  accumulate f64: the same in f64, and D may be f64.
+//   cpu/quantized_f32  any others, or accumulate f32: both decoded to f32 and summed as
+//                      row_gemm.h does it.
+//   cpu/quantized_f64  accumulate f64: likewise in f64, and D may be f64.
+//
+// A is decoded by the rows of a unit of D, B as it is multiplied, from where it lies: it takes no
+// memory, and as long as its codes take to read and decode.
 //
 // The epilogue is computed in f64. Error, with u = 2^-53 and P pieces for quantized_int, u = 2^-24
-// and P = K for quantized_f32, u = 2^-53 and P = K for quantized_f64, elementwise, activation
-// aside:
+// and P = RowGemmRoundings(K) for quantized_f32, u = 2^-53 and that of f64 for quantized_f64,
+// elementwise, activation aside:
 //
 //     |D - exact| <= (P + 8) u (|alpha| |A| |B| + |beta C| + |bias|) + K 2^-132 |alpha| s
 //

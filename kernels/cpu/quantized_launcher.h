@@ -1,5 +1,5 @@
-// Multiplies quantized operands for a CPU kernel: B is decoded once, A by the rows of a unit, and
-// units of D are computed as panel_launcher.h does it.
+// Multiplies quantized operands for a CPU kernel, unit by unit of D as panel_launcher.h does it: A
+// is decoded by the rows of a unit, B as it is multiplied.
 #pragma once
 
 #include <algorithm>
@@ -40,11 +40,10 @@ struct QuantizedWorkspace {
         sum_bytes(kSum == QuantizedSum::kIntegers
                       ? RoundUpTo64(Bytes(units.rows() * units.columns(), sizeof(double)))
                       : 0),
-        slot_bytes(panel_bytes + tile_bytes + sum_bytes),
-        row_scales(slot_bytes * static_cast<std::uint64_t>(slots)),
-        column_scales(row_scales + RoundUpTo64(Bytes(problem.m, sizeof(double)))),
-        wide_b(column_scales + RoundUpTo64(Bytes(problem.n, sizeof(double)))),
-        total_bytes(wide_b + Bytes(problem.k * problem.n, sizeof(Real))) {}
+        row_scale_bytes(RoundUpTo64(Bytes(units.rows(), sizeof(double)))),
+        column_scale_bytes(RoundUpTo64(Bytes(units.columns(), sizeof(double)))),
+        slot_bytes(panel_bytes + tile_bytes + sum_bytes + row_scale_bytes + column_scale_bytes),
+        total_bytes(slot_bytes * static_cast<std::uint64_t>(slots)) {}
 
   static std::uint64_t Bytes(std::int64_t count, std::size_t size) {
     return static_cast<std::uint64_t>(count) * size;
@@ -55,14 +54,13 @@ struct QuantizedWorkspace {
       kSum == QuantizedSum::kIntegers ? kPanelRows : Units::kMostRows;
 
   const Units units;
-  const std::int64_t slots;         // units at work at a time, at most
-  const std::uint64_t panel_bytes;  // of a slot: its unit's rows of op(A), decoded
-  const std::uint64_t tile_bytes;   // one product
-  const std::uint64_t sum_bytes;    // the f64 sum of them
+  const std::int64_t slots;                // units at work at a time, at most
+  const std::uint64_t panel_bytes;         // of a slot: its unit's rows of op(A), decoded
+  const std::uint64_t tile_bytes;          // one product
+  const std::uint64_t sum_bytes;           // the f64 sum of them
+  const std::uint64_t row_scale_bytes;     // line scales of A, of the unit's rows
+  const std::uint64_t column_scale_bytes;  // and of B, of its columns
   const std::uint64_t slot_bytes;
-  const std::uint64_t row_scales;  // line scales of A, and of B
-  const std::uint64_t column_scales;
-  const std::uint64_t wide_b;  // B, decoded, each column contiguous
   const std::uint64_t total_bytes;
 };
 
@@ -87,14 +85,6 @@ class QuantizedLauncher {
         held_(static_cast<std::size_t>(workspace_.slots), kNoRow) {}
 
   void Run() {
-    const std::int64_t strips = UnitsIn(problem_.n, kPanelRows);
-    executor_->Run(strips, [this](int, std::int64_t strip) {
-      const std::int64_t first = strip * kPanelRows;
-      const std::int64_t lines = std::min(kPanelRows, problem_.n - first);
-      FindScales(b_, first, lines, ColumnScales() + first);
-      DecodeLines(b_, first, lines, ColumnScales() + first, WideB() + first * problem_.k);
-    });
-    FindScales(a_, 0, problem_.m, RowScales());
     executor_->Run(workspace_.units.count(), [this](int, std::int64_t index) {
       const std::int64_t slot = slots_.Take();
       RunUnit(slot, workspace_.units[index]);
@@ -103,73 +93,80 @@ class QuantizedLauncher {
   }
 
  private:
-  template <typename T>
-  T* At(std::uint64_t offset) const {
-    return reinterpret_cast<T*>(static_cast<char*>(arguments_.workspace) + offset);
+  // The memory that a slot has for its unit.
+  struct Room {
+    Real* panel;
+    Real* tile;
+    double* sums;  // of pieces
+    double* row_scales;
+    double* column_scales;
+  };
+  Room RoomOf(std::int64_t slot) const {
+    char* at = static_cast<char*>(arguments_.workspace) +
+               static_cast<std::uint64_t>(slot) * workspace_.slot_bytes;
+    Room room{};
+    room.panel = reinterpret_cast<Real*>(at);
+    room.tile = reinterpret_cast<Real*>(at += workspace_.panel_bytes);
+    room.sums = reinterpret_cast<double*>(at += workspace_.tile_bytes);
+    room.row_scales = reinterpret_cast<double*>(at += workspace_.sum_bytes);
+    room.column_scales = reinterpret_cast<double*>(at + workspace_.row_scale_bytes);
+    return room;
   }
-  double* RowScales() const { return At<double>(workspace_.row_scales); }
-  double* ColumnScales() const { return At<double>(workspace_.column_scales); }
-  Real* WideB() const { return At<Real>(workspace_.wide_b); }
 
   static void FindScales(const LineDecoder& decoder, std::int64_t first, std::int64_t lines,
                          double* scales) {
     for (std::int64_t i = 0; i < lines; ++i) scales[i] = decoder.LineScale(first + i);
   }
 
-  static void DecodeLines(const LineDecoder& decoder, std::int64_t first, std::int64_t lines,
-                          const double* scales, Real* out) {
-    if constexpr (kSum == QuantizedSum::kIntegers) {
-      decoder.Integers(first, lines, out);
-    } else {
-      decoder.Values(first, lines, scales, out);
-    }
+  // Elements less their zero points alone, where sums are of integers.
+  static const double* ScalesOfElements(const double* line_scales) {
+    return kSum == QuantizedSum::kIntegers ? nullptr : line_scales;
   }
 
   // A slot keeps its rows of op(A) until it gets a unit of others.
-  const Real* Panel(std::int64_t slot, const Unit& unit) {
-    auto* panel = At<Real>(static_cast<std::uint64_t>(slot) * workspace_.slot_bytes);
+  void FillPanel(std::int64_t slot, const Unit& unit, const Room& room) {
     std::int64_t& held = held_[static_cast<std::size_t>(slot)];
-    if (held == unit.first_row) return panel;
+    if (held == unit.first_row) return;
     held = unit.first_row;
-    DecodeLines(a_, unit.first_row, unit.rows, RowScales() + unit.first_row, panel);
-    return panel;
+    FindScales(a_, unit.first_row, unit.rows, room.row_scales);
+    a_.Lines(unit.first_row, unit.rows, ScalesOfElements(room.row_scales), room.panel);
   }
 
   void RunUnit(std::int64_t slot, const Unit& unit) {
-    const std::uint64_t base = static_cast<std::uint64_t>(slot) * workspace_.slot_bytes;
-    const Real* panel = Panel(slot, unit);
-    auto* tile = At<Real>(base + workspace_.panel_bytes);
-    const Real* b = WideB() + unit.first_column * problem_.k;
+    const Room room = RoomOf(slot);
+    FillPanel(slot, unit, room);
+    FindScales(b_, unit.first_column, unit.columns, room.column_scales);
     if constexpr (kSum == QuantizedSum::kIntegers) {
-      auto* sums = At<double>(base + workspace_.panel_bytes + workspace_.tile_bytes);
-      SumPieces(unit, panel, b, tile, sums);
-      Store(unit, sums);
+      SumPieces(unit, room);
+      Store(unit, room, room.sums);
     } else {
-      RowGemm(true, unit.rows, unit.columns, problem_.k, panel, problem_.k, b, problem_.k, tile,
-              unit.columns);
-      Store(unit, tile);
+      MultiplyPiece(unit, room, 0, problem_.k);
+      Store(unit, room, room.tile);
     }
   }
 
-  void SumPieces(const Unit& unit, const float* panel, const float* b, float* tile,
-                 double* sums) const {
-    std::fill_n(sums, unit.rows * unit.columns, 0.0);
+  // tile = the product over a piece of K.
+  void MultiplyPiece(const Unit& unit, const Room& room, std::int64_t k, std::int64_t depth) const {
+    const DecodedColumns<Real> b(b_, unit.first_column, k, ScalesOfElements(room.column_scales));
+    RowGemm(b.columns(), unit.rows, unit.columns, depth, room.panel + k, problem_.k, room.tile,
+            unit.columns);
+  }
+
+  void SumPieces(const Unit& unit, const Room& room) const {
+    std::fill_n(room.sums, unit.rows * unit.columns, 0.0);
     std::vector<double> column_factors(static_cast<std::size_t>(unit.columns));
     for (std::int64_t begin = 0; begin < problem_.k;) {
       const std::int64_t end =
           std::min({begin + kExactPiece, a_.EndOfBlock(begin), b_.EndOfBlock(begin)});
-      RowGemm(true, unit.rows, unit.columns, end - begin, panel + begin, problem_.k, b + begin,
-              problem_.k, tile, unit.columns);
+      MultiplyPiece(unit, room, begin, end - begin);
       for (std::int64_t j = 0; j < unit.columns; ++j) {
-        const std::int64_t column = unit.first_column + j;
         column_factors[static_cast<std::size_t>(j)] =
-            b_.BlockFactor(column, begin, ColumnScales()[column]);
+            b_.BlockFactor(unit.first_column + j, begin, room.column_scales[j]);
       }
       for (std::int64_t i = 0; i < unit.rows; ++i) {
-        const std::int64_t row = unit.first_row + i;
-        const double factor = a_.BlockFactor(row, begin, RowScales()[row]);
-        const float* from = tile + i * unit.columns;
-        double* to = sums + i * unit.columns;
+        const double factor = a_.BlockFactor(unit.first_row + i, begin, room.row_scales[i]);
+        const float* from = room.tile + i * unit.columns;
+        double* to = room.sums + i * unit.columns;
         for (std::int64_t j = 0; j < unit.columns; ++j) {
           to[j] += factor * column_factors[static_cast<std::size_t>(j)] * from[j];
         }
@@ -179,11 +176,15 @@ class QuantizedLauncher {
   }
 
   template <typename T>
-  void Store(const Unit& unit, const T* sums) const {
+  void Store(const Unit& unit, const Room& room, const T* sums) const {
     StoreUnit<double>(
         problem_, arguments_, unit, sums, unit.columns,
-        [this](std::int64_t row) { return RowScales()[row] * a_view_.tensor_scale; },
-        [this](std::int64_t column) { return ColumnScales()[column] * b_view_.tensor_scale; });
+        [&](std::int64_t row) {
+          return room.row_scales[row - unit.first_row] * a_view_.tensor_scale;
+        },
+        [&](std::int64_t column) {
+          return room.column_scales[column - unit.first_column] * b_view_.tensor_scale;
+        });
   }
 
   const Problem& problem_;

@@ -1,7 +1,7 @@
 #include "kernels/cpu/row_gemm.h"
 
 #include <algorithm>
-#include <cstring>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/cpu/row_tile.h"
@@ -9,175 +9,389 @@
 namespace gemmd {
 namespace {
 
-// The elements of K at a time: a strip of packed B of that length stays in the first cache, or the
-// second.
-constexpr std::int64_t kDepth = 256;
-// Rows of A are copied to lie apart by what is no power of two, which the cache would mind.
-constexpr std::int64_t kLeftPitch = kDepth + 16;
-// Fewer do not pay for packing.
-constexpr std::int64_t kFewRows = 6;
+// A packed strip of 32 columns then stays in the second cache, and adding up chains of 64 elements
+// costs some 5 %.
+constexpr std::int64_t kSpan = 1024;
+// f32: a K of up to so many elements is one chain, as adding up several would cost too much.
+constexpr std::int64_t kShort = 256;
+// Lines that were packed lie apart by what is no power of two, which the cache would mind.
+constexpr std::int64_t kPad = 16;
+// With at most so many rows dots take less time than packing.
+constexpr std::int64_t kFewRows = 8;
 
-template <typename Real, typename Tile>
-constexpr std::int64_t kColumns = Tile::kColumnBytes / sizeof(Real);
+constexpr std::int64_t RoundUp(std::int64_t value, std::int64_t step) {
+  return (value + step - 1) / step * step;
+}
 
-// The build's own instructions have no FMA, so products and sums stay apart.
 template <typename Real>
-void AddRowsPlain(std::int64_t rows, std::int64_t depth, const Real* a, std::int64_t lda,
-                  const Strip<Real>& strip, const Ahead<Real>& /*ahead*/, Real* tile,
-                  std::int64_t tile_pitch) {
-  constexpr std::int64_t kWidth = kColumns<Real, NarrowTile>;
-  for (std::int64_t row = 0; row < rows; ++row) {
-    Real sums[kWidth];
-    std::copy_n(tile + row * tile_pitch, kWidth, sums);
-    for (std::int64_t p = 0; p < depth; ++p) {
-      const Real x = a[row * lda + p];
-      for (std::int64_t i = 0; i < kWidth; ++i) sums[i] += x * strip.lines[p * strip.pitch + i];
+constexpr std::int64_t ChainsOf(std::int64_t k) {
+  return std::is_same_v<Real, float> && k > kShort ? kLanes<Real> : 1;
+}
+
+// One product on one thread.
+template <typename Real>
+class Multiplication {
+ public:
+  Multiplication(const RowTile<Real>& tile, const Columns<Real>& b, std::int64_t m, std::int64_t n,
+                 std::int64_t k, const Real* a, std::int64_t lda, Real* c, std::int64_t ldc)
+      : tile_(tile),
+        b_(b),
+        m_(m),
+        n_(n),
+        k_(k),
+        a_(a),
+        lda_(lda),
+        c_(c),
+        ldc_(ldc),
+        lanes_(ChainsOf<Real>(k)) {}
+
+  void Run() const {
+    for (std::int64_t row = 0; row < m_; ++row) std::fill_n(c_ + row * ldc_, n_, Real{0});
+    if constexpr (std::is_same_v<Real, float>) {
+      if (lanes_ > 1 && m_ <= kFewRows) return MultiplyFewRows();
     }
-    std::copy_n(sums, kWidth, tile + row * tile_pitch);
-  }
-}
-
-constexpr std::int64_t kSquare = 4;
-
-// 4 x 4 elements. GCC's and Clang's own vectors, which every processor has in some form.
-void TransposeSquare(const float* from, std::int64_t pitch, float* to, std::int64_t to_pitch) {
-  using Four = float __attribute__((vector_size(16)));
-  Four x[kSquare];
-  for (std::int64_t i = 0; i < kSquare; ++i) std::memcpy(&x[i], from + i * pitch, sizeof(Four));
-  const Four low_01 = __builtin_shufflevector(x[0], x[1], 0, 4, 1, 5);
-  const Four high_01 = __builtin_shufflevector(x[0], x[1], 2, 6, 3, 7);
-  const Four low_23 = __builtin_shufflevector(x[2], x[3], 0, 4, 1, 5);
-  const Four high_23 = __builtin_shufflevector(x[2], x[3], 2, 6, 3, 7);
-  const Four lines[kSquare] = {__builtin_shufflevector(low_01, low_23, 0, 1, 4, 5),
-                               __builtin_shufflevector(low_01, low_23, 2, 3, 6, 7),
-                               __builtin_shufflevector(high_01, high_23, 0, 1, 4, 5),
-                               __builtin_shufflevector(high_01, high_23, 2, 3, 6, 7)};
-  for (std::int64_t i = 0; i < kSquare; ++i) {
-    std::memcpy(to + i * to_pitch, &lines[i], sizeof(Four));
-  }
-}
-
-void TransposeSquare(const double* from, std::int64_t pitch, double* to, std::int64_t to_pitch) {
-  for (std::int64_t i = 0; i < kSquare; ++i) {
-    for (std::int64_t j = 0; j < kSquare; ++j) to[j * to_pitch + i] = from[i * pitch + j];
-  }
-}
-
-// op(B) as it lies in memory.
-template <typename Real>
-struct Right {
-  const Real* At(std::int64_t p, std::int64_t column) const {
-    return transposed ? data + column * pitch + p : data + p * pitch + column;
+    for (std::int64_t k = 0; k < k_; k += kSpan) AddSpan(k, std::min(kSpan, k_ - k));
   }
 
-  const bool transposed;
-  const std::int64_t n;
-  const Real* const data;
-  const std::int64_t pitch;
-};
+ private:
+  static constexpr std::int64_t kLanes = gemmd::kLanes<Real>;
 
-// `depth` lines of the kWidth columns from `column` on, zeros for those that B does not have.
-template <std::int64_t kWidth, typename Real>
-void Pack(const Right<Real>& b, std::int64_t p, std::int64_t depth, std::int64_t column,
-          Real* strip) {
-  const Real* const from = b.At(p, column);
-  const std::int64_t columns = std::min(kWidth, b.n - column);
-  if (!b.transposed) {
-    for (std::int64_t i = 0; i < depth; ++i) {
-      Real* const to = strip + i * kWidth;
-      if (columns == kWidth) {
-        std::copy_n(from + i * b.pitch, kWidth, to);
+  // Lines of B: where they lie, or a copy.
+  struct Lines {
+    const Real* data;
+    std::int64_t pitch;
+  };
+
+  // Buffers of the thread, which lines and strips are brought into, aligned to cache lines.
+  static Real* Buffer(std::int64_t count, int index) {
+    thread_local std::vector<Real> buffers[3];
+    std::vector<Real>& buffer = buffers[index];
+    const auto size = static_cast<std::size_t>(count + kLanes);
+    if (buffer.size() < size) buffer.resize(size);
+    const auto address = reinterpret_cast<std::uintptr_t>(buffer.data());
+    return buffer.data() + (-address % 64) / sizeof(Real);
+  }
+
+  // ------------------------------------------------------------- few rows
+
+  void MultiplyFewRows() const {
+    if (b_.has_lines_of_k) {
+      for (std::int64_t column = 0; column < n_; column += kLanes) DotColumns(column);
+    } else {
+      for (std::int64_t column = 0; column < n_; column += kLineColumns) AddLines(column);
+    }
+  }
+
+  // Chains along lines of B, for kLanes columns at most.
+  void DotColumns(std::int64_t column) const {
+    const std::int64_t columns = std::min(kLanes, n_ - column);
+    Real* const chains = Buffer(kFewRows * kLanes * kLanes, 0);
+    for (std::int64_t k = 0; k < k_; k += kSpan) {
+      const std::int64_t depth = std::min(kSpan, k_ - k);
+      std::fill_n(chains, m_ * kLanes * kLanes, Real{0});
+      for (std::int64_t j = 0; j < columns; j += kDotColumns) {
+        DotGroup(column + j, std::min(kDotColumns, columns - j), k, depth,
+                 chains + j / kDotColumns * m_ * kDotColumns * kLanes);
+      }
+      AddChains(chains, column, columns);
+    }
+  }
+
+  // Columns are fewer than kDotColumns at the end of B; then the first one stands in for others.
+  Lines LinesOfGroup(std::int64_t column, std::int64_t columns, std::int64_t k,
+                     std::int64_t depth) const {
+    if (b_.data != nullptr && columns == kDotColumns) {
+      return {b_.data + column * b_.pitch + k, b_.pitch};
+    }
+    Real* const lines = Buffer(kDotColumns * (kSpan + kPad), 1);
+    constexpr std::int64_t kPitch = kSpan + kPad;
+    ReadLines(column, columns, k, depth, lines, kPitch);
+    for (std::int64_t j = columns; j < kDotColumns; ++j) {
+      std::copy_n(lines, depth, lines + j * kPitch);
+    }
+    return {lines, kPitch};
+  }
+
+  void ReadLines(std::int64_t column, std::int64_t columns, std::int64_t k, std::int64_t depth,
+                 Real* out, std::int64_t pitch) const {
+    if (b_.data == nullptr) return b_.source->Read(column, columns, k, depth, out, pitch);
+    for (std::int64_t j = 0; j < columns; ++j) {
+      std::copy_n(b_.data + (column + j) * b_.pitch + k, depth, out + j * pitch);
+    }
+  }
+
+  void DotGroup(std::int64_t column, std::int64_t columns, std::int64_t k, std::int64_t depth,
+                Real* chains) const {
+    const Lines lines = LinesOfGroup(column, columns, k, depth);
+    const std::int64_t whole = depth / kLanes * kLanes;
+    for (std::int64_t row = 0; row < m_; row += kDotRows) {
+      const std::int64_t rows = std::min(kDotRows, m_ - row);
+      const Real* const a = a_ + row * lda_ + k;
+      Real* const to = chains + row * kDotColumns * kLanes;
+      tile_.add_dots(rows, whole / kLanes, a, lda_, lines.data, lines.pitch, to);
+      if (whole < depth) AddLastStep(rows, depth - whole, a + whole, lines.data + whole, lines, to);
+    }
+  }
+
+  // The last elements of K, with zeros where chains have none.
+  void AddLastStep(std::int64_t rows, std::int64_t count, const Real* a, const Real* data,
+                   const Lines& lines, Real* chains) const {
+    Real last_a[kDotRows * kLanes] = {};
+    Real last_b[kDotColumns * kLanes] = {};
+    for (std::int64_t row = 0; row < rows; ++row) {
+      std::copy_n(a + row * lda_, count, last_a + row * kLanes);
+    }
+    for (std::int64_t j = 0; j < kDotColumns; ++j) {
+      std::copy_n(data + j * lines.pitch, count, last_b + j * kLanes);
+    }
+    tile_.add_dots(rows, 1, last_a, kLanes, last_b, kLanes, chains);
+  }
+
+  // C += the chains of a span, which lie by groups of columns, then by rows.
+  void AddChains(const Real* chains, std::int64_t column, std::int64_t columns) const {
+    alignas(64) Real gathered[kLanes * kLanes];
+    alignas(64) Real by_chain[kLanes * kLanes];
+    for (std::int64_t row = 0; row < m_; ++row) {
+      for (std::int64_t j = 0; j < kLanes; j += kDotColumns) {
+        std::copy_n(chains + (j * m_ + row * kDotColumns) * kLanes, kDotColumns * kLanes,
+                    gathered + j * kLanes);
+      }
+      tile_.transpose(gathered, kLanes, by_chain, kLanes);
+      Real sums[kLanes] = {};
+      Real* const to = c_ + row * ldc_ + column;
+      std::copy_n(to, columns, sums);
+      for (std::int64_t chain = 0; chain < kLanes; ++chain) {
+        for (std::int64_t j = 0; j < kLanes; ++j) sums[j] += by_chain[chain * kLanes + j];
+      }
+      std::copy_n(sums, columns, to);
+    }
+  }
+
+  // The chains of kLineColumns columns at most, from lines of columns.
+  void AddLines(std::int64_t column) const {
+    const std::int64_t columns = std::min(kLineColumns, n_ - column);
+    Real* const sums = Buffer(kLanes * m_ * kLineColumns, 0);
+    for (std::int64_t k = 0; k < k_; k += kSpan) {
+      const std::int64_t end = std::min(k_, k + kSpan);
+      std::fill_n(sums, kLanes * m_ * kLineColumns, Real{0});
+      for (std::int64_t p = k; p < end; p += kLineDepth) {
+        AddLineBlock(column, columns, p, std::min(kLineDepth, end - p), sums);
+      }
+      for (std::int64_t row = 0; row < m_; ++row) {
+        Real* const to = c_ + row * ldc_ + column;
+        for (std::int64_t chain = 0; chain < kLanes; ++chain) {
+          const Real* const from = sums + (chain * m_ + row) * kLineColumns;
+          for (std::int64_t j = 0; j < columns; ++j) to[j] += from[j];
+        }
+      }
+    }
+  }
+
+  // sums[(chain * m + row) * kLineColumns + column]
+  void AddLineBlock(std::int64_t column, std::int64_t columns, std::int64_t k, std::int64_t depth,
+                    Real* sums) const {
+    const std::int64_t whole_columns = RoundUp(columns, kLanes);
+    Lines lines = {b_.data + k * b_.pitch + column, b_.pitch};
+    if (b_.data == nullptr || whole_columns > columns) {
+      Real* const copy = Buffer(kLineDepth * kLineColumns, 1);
+      ReadRows(column, columns, k, depth, copy, kLineColumns);
+      lines = {copy, kLineColumns};
+    }
+    for (std::int64_t chain = 0; chain < std::min(kLanes, depth); ++chain) {
+      const std::int64_t steps = (depth - chain + kLanes - 1) / kLanes;
+      tile_.add_lines(m_, steps, whole_columns, a_ + k + chain, lda_,
+                      lines.data + chain * lines.pitch, kLanes * lines.pitch,
+                      sums + chain * m_ * kLineColumns, kLineColumns);
+    }
+  }
+
+  void ReadRows(std::int64_t column, std::int64_t columns, std::int64_t k, std::int64_t depth,
+                Real* out, std::int64_t pitch) const {
+    if (b_.data == nullptr) return b_.source->Read(column, columns, k, depth, out, pitch);
+    for (std::int64_t p = 0; p < depth; ++p) {
+      std::copy_n(b_.data + (k + p) * b_.pitch + column, columns, out + p * pitch);
+    }
+  }
+
+  static constexpr std::int64_t kLineColumns = 512;
+  static constexpr std::int64_t kLineDepth = kLineSteps * kLanes;
+
+  // ------------------------------------------------------------- many rows
+
+  // C += A * B over a span. Strips of B are packed by chains, and then all rows of A meet them.
+  void AddSpan(std::int64_t k, std::int64_t depth) const {
+    const Span span = {k, depth, RoundUp(depth, lanes_) / lanes_};
+    const Real* const left = PackLeft(span);
+    // Where lines are of columns, pieces of some length are read from each.
+    const std::int64_t group = b_.has_lines_of_k ? tile_.columns : kStrips * tile_.columns;
+    Real* const strips = Buffer(kStrips * lanes_ * StripPitch(span), 1);
+    for (std::int64_t column = 0; column < n_; column += group) {
+      const std::int64_t columns = std::min(group, n_ - column);
+      if (b_.has_lines_of_k) {
+        PackLines(span, column, columns, strips);
+      } else {
+        PackRows(span, column, columns, strips);
+      }
+      for (std::int64_t j = 0; j < columns; j += tile_.columns) {
+        const Real* const strip = strips + j / tile_.columns * lanes_ * StripPitch(span);
+        for (std::int64_t chain = 0; chain < lanes_; ++chain) {
+          AddChain(span, left + chain * m_ * LeftPitch(span), strip + chain * StripPitch(span),
+                   column + j, std::min(tile_.columns, columns - j));
+        }
+      }
+    }
+  }
+
+  struct Span {
+    std::int64_t k;
+    std::int64_t depth;
+    std::int64_t steps;  // of each chain, with zeros where it has fewer
+  };
+
+  // Whole squares of steps and what keeps rows and chains apart.
+  static std::int64_t LeftPitch(const Span& span) { return RoundUp(span.steps, kLanes) + kPad; }
+  std::int64_t StripPitch(const Span& span) const { return span.steps * tile_.columns + kPad; }
+
+  // The span of A: left[(chain * m + row) * LeftPitch() + step].
+  const Real* PackLeft(const Span& span) const {
+    const std::int64_t pitch = LeftPitch(span);
+    Real* const left = Buffer(lanes_ * m_ * pitch, 2);
+    for (std::int64_t row = 0; row < m_; ++row) {
+      const Real* const line = a_ + row * lda_ + span.k;
+      Real* const to = left + row * pitch;
+      if (lanes_ == 1) {
+        std::copy_n(line, span.depth, to);
         continue;
       }
-      std::copy_n(from + i * b.pitch, columns, to);
-      std::fill(to + columns, to + kWidth, Real{0});
-    }
-    return;
-  }
-  const std::int64_t whole_columns = columns / kSquare * kSquare;
-  const std::int64_t whole_depth = depth / kSquare * kSquare;
-  for (std::int64_t j = 0; j < whole_columns; j += kSquare) {
-    for (std::int64_t i = 0; i < whole_depth; i += kSquare) {
-      TransposeSquare(from + j * b.pitch + i, b.pitch, strip + i * kWidth + j, kWidth);
-    }
-  }
-  for (std::int64_t i = 0; i < depth; ++i) {
-    for (std::int64_t j = i < whole_depth ? whole_columns : 0; j < kWidth; ++j) {
-      strip[i * kWidth + j] = j < columns ? from[j * b.pitch + i] : Real{0};
-    }
-  }
-}
-
-// The kWidth columns from `column` on, where they lie in memory; nothing if B has fewer.
-template <std::int64_t kWidth, typename Real>
-Ahead<Real> AheadOf(const Right<Real>& b, std::int64_t p, std::int64_t depth, std::int64_t column) {
-  if (b.n - column < kWidth || depth <= 0) return {};
-  if (b.transposed) return {b.At(p, column), kWidth, b.pitch, depth / kWidth};
-  return {b.At(p, column), depth, b.pitch, 1};
-}
-
-// Each strip of B is packed once, just before all rows of A meet it: so it is in the cache then,
-// and the more rows there are, the less of the time goes into packing. The first rows fetch the
-// next strip.
-template <typename Tile, typename Real>
-void Multiply(AddRows<Real> add_rows, const Right<Real>& b, std::int64_t m, std::int64_t k,
-              const Real* a, std::int64_t lda, Real* c, std::int64_t ldc) {
-  constexpr std::int64_t kWidth = kColumns<Real, Tile>;
-  constexpr std::int64_t kTileRows = Tile::kRows;
-  thread_local std::vector<Real> left;
-  left.resize(static_cast<std::size_t>(m * kLeftPitch));
-  alignas(64) Real packed[kDepth * kWidth];
-  alignas(64) Real edge[kTileRows * kWidth];
-  for (std::int64_t row = 0; row < m; ++row) std::fill_n(c + row * ldc, b.n, Real{0});
-  for (std::int64_t p = 0; p < k; p += kDepth) {
-    const std::int64_t depth = std::min(kDepth, k - p);
-    for (std::int64_t row = 0; row < m; ++row) {
-      std::copy_n(a + row * lda + p, depth, left.data() + row * kLeftPitch);
-    }
-    for (std::int64_t column = 0; column < b.n; column += kWidth) {
-      const std::int64_t columns = std::min(kWidth, b.n - column);
-      Strip<Real> strip{b.At(p, column), b.pitch};
-      if (b.transposed || m > kFewRows || columns < kWidth) {
-        Pack<kWidth>(b, p, depth, column, packed);
-        strip = {packed, kWidth};
+      for (std::int64_t p = 0; p < span.depth; p += kLanes * kLanes) {
+        TransposePart(line + p, std::min(kLanes * kLanes, span.depth - p), to + p / kLanes,
+                      m_ * pitch);
       }
-      Ahead<Real> ahead = column + kWidth < b.n
-                              ? AheadOf<kWidth>(b, p, depth, column + kWidth)
-                              : AheadOf<kWidth>(b, p + kDepth, std::min(kDepth, k - p - kDepth), 0);
-      for (std::int64_t row = 0; row < m; row += kTileRows) {
-        const std::int64_t rows = std::min(kTileRows, m - row);
-        const Real* const rows_of_a = left.data() + row * kLeftPitch;
-        Real* const to = c + row * ldc + column;
-        if (columns == kWidth) {
-          add_rows(rows, depth, rows_of_a, kLeftPitch, strip, ahead, to, ldc);
-          ahead = {};
-          continue;
+    }
+    return left;
+  }
+
+  // Elements of a line, `count` of a square, to the chains that they belong to.
+  void TransposePart(const Real* line, std::int64_t count, Real* to, std::int64_t to_pitch) const {
+    if (count == kLanes * kLanes) return tile_.transpose(line, kLanes, to, to_pitch);
+    alignas(64) Real square[kLanes * kLanes] = {};
+    std::copy_n(line, count, square);
+    tile_.transpose(square, kLanes, to, to_pitch);
+  }
+
+  // A strip from lines of K, by squares.
+  void PackLines(const Span& span, std::int64_t column, std::int64_t columns, Real* strip) const {
+    constexpr std::int64_t kPitch = kSpan + kPad;
+    const std::int64_t to_pitch = lanes_ == 1 ? tile_.columns : StripPitch(span);
+    const std::int64_t padded = span.steps * lanes_;
+    for (std::int64_t j = 0; j < tile_.columns; j += kLanes) {
+      const std::int64_t some = std::clamp<std::int64_t>(columns - j, 0, kLanes);
+      Lines lines = {b_.data + (column + j) * b_.pitch + span.k, b_.pitch};
+      if (b_.data == nullptr || some < kLanes || padded > span.depth) {
+        Real* const copy = Buffer(kLanes * kPitch, 0);
+        if (some > 0) ReadLines(column + j, some, span.k, span.depth, copy, kPitch);
+        for (std::int64_t i = 0; i < kLanes; ++i) {
+          const std::int64_t filled = i < some ? span.depth : 0;
+          std::fill(copy + i * kPitch + filled, copy + i * kPitch + padded, Real{0});
         }
-        for (std::int64_t i = 0; i < rows; ++i) {
-          std::copy_n(to + i * ldc, columns, edge + i * kWidth);
-          std::fill(edge + i * kWidth + columns, edge + (i + 1) * kWidth, Real{0});
-        }
-        add_rows(rows, depth, rows_of_a, kLeftPitch, strip, ahead, edge, kWidth);
-        for (std::int64_t i = 0; i < rows; ++i) {
-          std::copy_n(edge + i * kWidth, columns, to + i * ldc);
-        }
-        ahead = {};
+        lines = {copy, kPitch};
+      }
+      Real* to = strip + j;
+      std::int64_t p = 0;
+      for (; p + kLanes <= padded; p += kLanes) {
+        tile_.transpose(lines.data + p, lines.pitch, to, to_pitch);
+        to += lanes_ == 1 ? kLanes * tile_.columns : tile_.columns;
+      }
+      for (; p < padded; ++p, to += tile_.columns) {
+        for (std::int64_t i = 0; i < kLanes; ++i) to[i] = lines.data[i * lines.pitch + p];
       }
     }
   }
-}
+
+  // Strips, one after another, from lines of columns.
+  void PackRows(const Span& span, std::int64_t column, std::int64_t columns, Real* strips) const {
+    const std::int64_t width = tile_.columns;
+    Lines lines = {b_.data + span.k * b_.pitch + column, b_.pitch};
+    if (b_.data == nullptr) {
+      Real* const copy = Buffer(kSpan * kStrips * width, 0);
+      b_.source->Read(column, columns, span.k, span.depth, copy, kStrips * width);
+      lines = {copy, kStrips * width};
+    }
+    std::int64_t p = 0;
+    for (std::int64_t step = 0; step < span.steps; ++step) {
+      for (std::int64_t chain = 0; chain < lanes_; ++chain, ++p) {
+        const Real* const line = lines.data + p * lines.pitch;
+        const std::int64_t filled = p < span.depth ? columns : 0;
+        // The processor would not find these lines by itself, because they lie too far apart.
+        if (p + kAhead < span.depth) Prefetch(line + kAhead * lines.pitch, columns);
+        Real* to = strips + chain * StripPitch(span) + step * width;
+        for (std::int64_t j = 0; j < columns; j += width, to += lanes_ * StripPitch(span)) {
+          CopyPart(line + j, std::clamp<std::int64_t>(filled - j, 0, width), to);
+        }
+      }
+    }
+  }
+
+  static constexpr std::int64_t kAhead = 64;  // lines
+  static void Prefetch(const Real* line, std::int64_t columns) {
+    for (std::int64_t j = 0; j < columns; j += kLanes) __builtin_prefetch(line + j, 0, 2);
+  }
+
+  // `count` elements, and zeros to the width of a strip.
+  void CopyPart(const Real* from, std::int64_t count, Real* to) const {
+    if (count == 2 * kLanes) {
+      std::copy_n(from, 2 * kLanes, to);  // of a constant size: no call
+      return;
+    }
+    std::copy_n(from, count, to);
+    std::fill(to + count, to + tile_.columns, Real{0});
+  }
+
+  void AddChain(const Span& span, const Real* left, const Real* strip, std::int64_t column,
+                std::int64_t columns) const {
+    const std::int64_t width = tile_.columns;
+    const std::int64_t pitch = LeftPitch(span);
+    for (std::int64_t row = 0; row < m_; row += tile_.rows) {
+      const std::int64_t rows = std::min(tile_.rows, m_ - row);
+      const Real* const a = left + row * pitch;
+      Real* const to = c_ + row * ldc_ + column;
+      if (columns == width) {
+        tile_.add_tile(rows, span.steps, a, pitch, strip, lanes_ == 1, to, ldc_);
+        continue;
+      }
+      alignas(64) Real edge[kMostTile] = {};
+      for (std::int64_t i = 0; i < rows; ++i) std::copy_n(to + i * ldc_, columns, edge + i * width);
+      tile_.add_tile(rows, span.steps, a, pitch, strip, lanes_ == 1, edge, width);
+      for (std::int64_t i = 0; i < rows; ++i) std::copy_n(edge + i * width, columns, to + i * ldc_);
+    }
+  }
+
+  static constexpr std::int64_t kStrips = 4;
+  static constexpr std::int64_t kMostTile = 13 * 2 * kLanes;
+
+  const RowTile<Real>& tile_;
+  const Columns<Real>& b_;
+  const std::int64_t m_;
+  const std::int64_t n_;
+  const std::int64_t k_;
+  const Real* const a_;
+  const std::int64_t lda_;
+  Real* const c_;
+  const std::int64_t ldc_;
+  const std::int64_t lanes_;  // chains
+};
 
 template <typename Real>
-void MultiplyWith(RowGemmForm form, const Right<Real>& b, std::int64_t m, std::int64_t k,
-                  const Real* a, std::int64_t lda, Real* c, std::int64_t ldc) {
+const RowTile<Real>& TileOf(RowGemmForm form) {
   switch (form) {
     case RowGemmForm::kPlain:
-      return Multiply<NarrowTile, Real>(AddRowsPlain<Real>, b, m, k, a, lda, c, ldc);
+      break;
     case RowGemmForm::kAvx2:
-      return Multiply<NarrowTile, Real>(AddRowsWithAvx2<Real>(), b, m, k, a, lda, c, ldc);
+      return *Avx2RowTile<Real>();
     case RowGemmForm::kAvx512:
-      return Multiply<WideTile, Real>(AddRowsWithAvx512<Real>(), b, m, k, a, lda, c, ldc);
+      return *Avx512RowTile<Real>();
   }
+  return *PlainRowTile<Real>();
 }
 
 }  // namespace
@@ -199,20 +413,32 @@ RowGemmForm BestRowGemmForm() {
   return HasAvx2AndFma() ? RowGemmForm::kAvx2 : RowGemmForm::kPlain;
 }
 
-void RowGemm(bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, const float* a,
-             std::int64_t lda, const float* b, std::int64_t ldb, float* c, std::int64_t ldc,
-             RowGemmForm form) {
-  MultiplyWith<float>(form, {transpose_b, n, b, ldb}, m, k, a, lda, c, ldc);
+template <typename Real>
+void RowGemm(const Columns<Real>& b, std::int64_t m, std::int64_t n, std::int64_t k, const Real* a,
+             std::int64_t lda, Real* c, std::int64_t ldc, RowGemmForm form) {
+  Multiplication<Real>(TileOf<Real>(form), b, m, n, k, a, lda, c, ldc).Run();
 }
+template void RowGemm(const Columns<float>&, std::int64_t, std::int64_t, std::int64_t, const float*,
+                      std::int64_t, float*, std::int64_t, RowGemmForm);
+template void RowGemm(const Columns<double>&, std::int64_t, std::int64_t, std::int64_t,
+                      const double*, std::int64_t, double*, std::int64_t, RowGemmForm);
 
-void RowGemm(bool transpose_b, std::int64_t m, std::int64_t n, std::int64_t k, const double* a,
-             std::int64_t lda, const double* b, std::int64_t ldb, double* c, std::int64_t ldc,
-             RowGemmForm form) {
-  MultiplyWith<double>(form, {transpose_b, n, b, ldb}, m, k, a, lda, c, ldc);
+template <typename Real>
+std::int64_t RowGemmRoundings(std::int64_t k) {
+  const std::int64_t chains = ChainsOf<Real>(k);
+  if (chains == 1) return k;
+  return RoundUp(std::min(k, kSpan), chains) / chains + RoundUp(k, kSpan) / kSpan * chains;
 }
+template std::int64_t RowGemmRoundings<float>(std::int64_t);
+template std::int64_t RowGemmRoundings<double>(std::int64_t);
 
-const char* RowGemmArithmetic() {
-  return BestRowGemmForm() == RowGemmForm::kPlain ? "multiply-add" : "fma";
+template <typename Real>
+const char* RowGemmArithmetic(std::int64_t k) {
+  const bool is_fused = BestRowGemmForm() != RowGemmForm::kPlain;
+  if (ChainsOf<Real>(k) == 1) return is_fused ? "fma" : "multiply-add";
+  return is_fused ? "fma16" : "multiply-add16";
 }
+template const char* RowGemmArithmetic<float>(std::int64_t);
+template const char* RowGemmArithmetic<double>(std::int64_t);
 
 }  // namespace gemmd

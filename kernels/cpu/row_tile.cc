@@ -4,6 +4,12 @@
 
 #if defined(__x86_64__)
 
+#if !defined(__clang__)
+// GCC 12 warns of registers that its own intrinsics leave undefined (its bug 105593).
+#pragma GCC diagnostic ignored "-Wuninitialized"
+#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
+#endif
+
 #include <immintrin.h>
 
 namespace gemmd {
@@ -12,6 +18,8 @@ namespace {
 #define GEMMD_AVX2 __attribute__((target("avx2,fma"), always_inline)) inline
 #define GEMMD_AVX512 __attribute__((target("avx512f"), always_inline)) inline
 
+// A vector of each form, so that the loops below are written once: a function of one target cannot
+// be inlined into a template for several, so each form has its own copies of them.
 GEMMD_AVX2 __m256 Load256(const float* p) { return _mm256_loadu_ps(p); }
 GEMMD_AVX2 __m256d Load256(const double* p) { return _mm256_loadu_pd(p); }
 GEMMD_AVX2 void Store256(float* p, __m256 v) { _mm256_storeu_ps(p, v); }
@@ -30,170 +38,361 @@ GEMMD_AVX512 __m512d Broadcast512(const double* p) { return _mm512_set1_pd(*p); 
 GEMMD_AVX512 __m512 Fma(__m512 x, __m512 y, __m512 z) { return _mm512_fmadd_ps(x, y, z); }
 GEMMD_AVX512 __m512d Fma(__m512d x, __m512d y, __m512d z) { return _mm512_fmadd_pd(x, y, z); }
 
-// Into the second cache, which has room for a strip beside what is multiplied. A piece that begins
-// within a cache line ends in one more; its first line came with the piece before it.
-template <typename Tile, typename Real>
-inline void Prefetch(const Real* piece) {
-  constexpr std::int64_t kLine = 64 / sizeof(Real);
-  for (std::int64_t i = 1; i * 64 <= Tile::kColumnBytes; ++i) {
-    __builtin_prefetch(piece + i * kLine - 1, 0, 2);
-  }
-}
-
-// Twice the same: a function of one target cannot be inlined into a template for several.
-template <int kRows, typename Real, typename Vector>
-GEMMD_AVX2 void AddStep256(const Real* a, std::int64_t lda, const Real* line,
-                           Vector (&sums)[kRows][2]) {
-  constexpr std::int64_t kStep = 32 / sizeof(Real);
-  const Vector b0 = Load256(line);
-  const Vector b1 = Load256(line + kStep);
-#pragma GCC unroll 13
-  for (int row = 0; row < kRows; ++row) {
-    const Vector x = Broadcast256(a + row * lda);
-    sums[row][0] = Fma(x, b0, sums[row][0]);
-    sums[row][1] = Fma(x, b1, sums[row][1]);
-  }
-}
+// ------------------------------------------------------------- tiles
 
 template <int kRows, typename Real>
-GEMMD_AVX2 void AddTile256(std::int64_t depth, const Real* a, std::int64_t lda,
-                           const Strip<Real>& strip, const Ahead<Real>& ahead, Real* tile,
-                           std::int64_t tile_pitch) {
+GEMMD_AVX2 void AddTile256(std::int64_t depth, const Real* a, std::int64_t lda, const Real* strip,
+                           bool goes_on, Real* tile, std::int64_t tile_pitch) {
   constexpr std::int64_t kStep = 32 / sizeof(Real);
-  decltype(Load256(tile)) sums[kRows][2];
+  decltype(Load256(tile)) sums[kRows][2] = {};
 #pragma GCC unroll 13
-  for (int row = 0; row < kRows; ++row) {
+  for (int row = 0; row < kRows && goes_on; ++row) {
     sums[row][0] = Load256(tile + row * tile_pitch);
     sums[row][1] = Load256(tile + row * tile_pitch + kStep);
   }
-  std::int64_t p = 0;
-  for (std::int64_t line = 0; line < ahead.lines; ++line) {
-    for (std::int64_t piece = 0; piece < ahead.pieces; ++piece, ++p) {
-      Prefetch<NarrowTile>(ahead.from + line * ahead.pitch + piece * 2 * kStep);
-      AddStep256<kRows>(a + p, lda, strip.lines + p * strip.pitch, sums);
+  for (std::int64_t p = 0; p < depth; ++p) {
+    const auto b0 = Load256(strip + p * 2 * kStep);
+    const auto b1 = Load256(strip + p * 2 * kStep + kStep);
+#pragma GCC unroll 13
+    for (int row = 0; row < kRows; ++row) {
+      const auto x = Broadcast256(a + row * lda + p);
+      sums[row][0] = Fma(x, b0, sums[row][0]);
+      sums[row][1] = Fma(x, b1, sums[row][1]);
     }
   }
-  for (; p < depth; ++p) AddStep256<kRows>(a + p, lda, strip.lines + p * strip.pitch, sums);
 #pragma GCC unroll 13
   for (int row = 0; row < kRows; ++row) {
-    Store256(tile + row * tile_pitch, sums[row][0]);
-    Store256(tile + row * tile_pitch + kStep, sums[row][1]);
-  }
-}
-
-template <int kRows, typename Real, typename Vector>
-GEMMD_AVX512 void AddStep512(const Real* a, std::int64_t lda, const Real* line,
-                             Vector (&sums)[kRows][2]) {
-  constexpr std::int64_t kStep = 64 / sizeof(Real);
-  const Vector b0 = Load512(line);
-  const Vector b1 = Load512(line + kStep);
-#pragma GCC unroll 13
-  for (int row = 0; row < kRows; ++row) {
-    const Vector x = Broadcast512(a + row * lda);
-    sums[row][0] = Fma(x, b0, sums[row][0]);
-    sums[row][1] = Fma(x, b1, sums[row][1]);
+    Real* const to = tile + row * tile_pitch;
+    if (!goes_on) {
+      sums[row][0] += Load256(to);
+      sums[row][1] += Load256(to + kStep);
+    }
+    Store256(to, sums[row][0]);
+    Store256(to + kStep, sums[row][1]);
   }
 }
 
 template <int kRows, typename Real>
-GEMMD_AVX512 void AddTile512(std::int64_t depth, const Real* a, std::int64_t lda,
-                             const Strip<Real>& strip, const Ahead<Real>& ahead, Real* tile,
-                             std::int64_t tile_pitch) {
+GEMMD_AVX512 void AddTile512(std::int64_t depth, const Real* a, std::int64_t lda, const Real* strip,
+                             bool goes_on, Real* tile, std::int64_t tile_pitch) {
   constexpr std::int64_t kStep = 64 / sizeof(Real);
-  decltype(Load512(tile)) sums[kRows][2];
+  decltype(Load512(tile)) sums[kRows][2] = {};
 #pragma GCC unroll 13
-  for (int row = 0; row < kRows; ++row) {
+  for (int row = 0; row < kRows && goes_on; ++row) {
     sums[row][0] = Load512(tile + row * tile_pitch);
     sums[row][1] = Load512(tile + row * tile_pitch + kStep);
   }
-  std::int64_t p = 0;
-  for (std::int64_t line = 0; line < ahead.lines; ++line) {
-    for (std::int64_t piece = 0; piece < ahead.pieces; ++piece, ++p) {
-      Prefetch<WideTile>(ahead.from + line * ahead.pitch + piece * 2 * kStep);
-      AddStep512<kRows>(a + p, lda, strip.lines + p * strip.pitch, sums);
+  for (std::int64_t p = 0; p < depth; ++p) {
+    const auto b0 = Load512(strip + p * 2 * kStep);
+    const auto b1 = Load512(strip + p * 2 * kStep + kStep);
+#pragma GCC unroll 13
+    for (int row = 0; row < kRows; ++row) {
+      const auto x = Broadcast512(a + row * lda + p);
+      sums[row][0] = Fma(x, b0, sums[row][0]);
+      sums[row][1] = Fma(x, b1, sums[row][1]);
     }
   }
-  for (; p < depth; ++p) AddStep512<kRows>(a + p, lda, strip.lines + p * strip.pitch, sums);
 #pragma GCC unroll 13
   for (int row = 0; row < kRows; ++row) {
-    Store512(tile + row * tile_pitch, sums[row][0]);
-    Store512(tile + row * tile_pitch + kStep, sums[row][1]);
+    Real* const to = tile + row * tile_pitch;
+    if (!goes_on) {
+      sums[row][0] += Load512(to);
+      sums[row][1] += Load512(to + kStep);
+    }
+    Store512(to, sums[row][0]);
+    Store512(to + kStep, sums[row][1]);
   }
 }
 
 template <typename Real>
-__attribute__((target("avx2,fma"))) void Add256(std::int64_t rows, std::int64_t depth,
-                                                const Real* a, std::int64_t lda,
-                                                const Strip<Real>& strip, const Ahead<Real>& ahead,
-                                                Real* tile, std::int64_t tile_pitch) {
+__attribute__((target("avx2,fma"))) void AddTileRows256(std::int64_t rows, std::int64_t depth,
+                                                        const Real* a, std::int64_t lda,
+                                                        const Real* strip, bool goes_on, Real* tile,
+                                                        std::int64_t pitch) {
   switch (rows) {
     case 1:
-      return AddTile256<1>(depth, a, lda, strip, ahead, tile, tile_pitch);
+      return AddTile256<1>(depth, a, lda, strip, goes_on, tile, pitch);
     case 2:
-      return AddTile256<2>(depth, a, lda, strip, ahead, tile, tile_pitch);
+      return AddTile256<2>(depth, a, lda, strip, goes_on, tile, pitch);
     case 3:
-      return AddTile256<3>(depth, a, lda, strip, ahead, tile, tile_pitch);
+      return AddTile256<3>(depth, a, lda, strip, goes_on, tile, pitch);
     case 4:
-      return AddTile256<4>(depth, a, lda, strip, ahead, tile, tile_pitch);
+      return AddTile256<4>(depth, a, lda, strip, goes_on, tile, pitch);
     case 5:
-      return AddTile256<5>(depth, a, lda, strip, ahead, tile, tile_pitch);
+      return AddTile256<5>(depth, a, lda, strip, goes_on, tile, pitch);
     default:
-      return AddTile256<NarrowTile::kRows>(depth, a, lda, strip, ahead, tile, tile_pitch);
+      return AddTile256<6>(depth, a, lda, strip, goes_on, tile, pitch);
   }
 }
 
 template <typename Real>
-__attribute__((target("avx512f"))) void Add512(std::int64_t rows, std::int64_t depth, const Real* a,
-                                               std::int64_t lda, const Strip<Real>& strip,
-                                               const Ahead<Real>& ahead, Real* tile,
-                                               std::int64_t tile_pitch) {
+__attribute__((target("avx512f"))) void AddTileRows512(std::int64_t rows, std::int64_t depth,
+                                                       const Real* a, std::int64_t lda,
+                                                       const Real* strip, bool goes_on, Real* tile,
+                                                       std::int64_t pitch) {
   switch (rows) {
     case 1:
-      return AddTile512<1>(depth, a, lda, strip, ahead, tile, tile_pitch);
+      return AddTile512<1>(depth, a, lda, strip, goes_on, tile, pitch);
     case 2:
-      return AddTile512<2>(depth, a, lda, strip, ahead, tile, tile_pitch);
+      return AddTile512<2>(depth, a, lda, strip, goes_on, tile, pitch);
     case 3:
-      return AddTile512<3>(depth, a, lda, strip, ahead, tile, tile_pitch);
+      return AddTile512<3>(depth, a, lda, strip, goes_on, tile, pitch);
     case 4:
-      return AddTile512<4>(depth, a, lda, strip, ahead, tile, tile_pitch);
+      return AddTile512<4>(depth, a, lda, strip, goes_on, tile, pitch);
     case 5:
-      return AddTile512<5>(depth, a, lda, strip, ahead, tile, tile_pitch);
+      return AddTile512<5>(depth, a, lda, strip, goes_on, tile, pitch);
     case 6:
-      return AddTile512<6>(depth, a, lda, strip, ahead, tile, tile_pitch);
+      return AddTile512<6>(depth, a, lda, strip, goes_on, tile, pitch);
     case 7:
-      return AddTile512<7>(depth, a, lda, strip, ahead, tile, tile_pitch);
+      return AddTile512<7>(depth, a, lda, strip, goes_on, tile, pitch);
     case 8:
-      return AddTile512<8>(depth, a, lda, strip, ahead, tile, tile_pitch);
+      return AddTile512<8>(depth, a, lda, strip, goes_on, tile, pitch);
     case 9:
-      return AddTile512<9>(depth, a, lda, strip, ahead, tile, tile_pitch);
+      return AddTile512<9>(depth, a, lda, strip, goes_on, tile, pitch);
     case 10:
-      return AddTile512<10>(depth, a, lda, strip, ahead, tile, tile_pitch);
+      return AddTile512<10>(depth, a, lda, strip, goes_on, tile, pitch);
     case 11:
-      return AddTile512<11>(depth, a, lda, strip, ahead, tile, tile_pitch);
+      return AddTile512<11>(depth, a, lda, strip, goes_on, tile, pitch);
     case 12:
-      return AddTile512<12>(depth, a, lda, strip, ahead, tile, tile_pitch);
+      return AddTile512<12>(depth, a, lda, strip, goes_on, tile, pitch);
     default:
-      return AddTile512<WideTile::kRows>(depth, a, lda, strip, ahead, tile, tile_pitch);
+      return AddTile512<13>(depth, a, lda, strip, goes_on, tile, pitch);
   }
 }
+
+// ------------------------------------------------------------- dots
+
+// Half of the chains at a time: 16 registers hold no more.
+template <int kRows>
+GEMMD_AVX2 void AddDots256(std::int64_t steps, const float* a, std::int64_t lda,
+                           const float* columns, std::int64_t pitch, float* chains) {
+  constexpr std::int64_t kStep = 32 / sizeof(float);
+  for (std::int64_t half = 0; half < 2 * kStep; half += kStep) {
+    __m256 sums[kRows][kDotColumns];
+#pragma GCC unroll 6
+    for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 4
+      for (int j = 0; j < kDotColumns; ++j) {
+        sums[row][j] = Load256(chains + (row * kDotColumns + j) * kLanes<float> + half);
+      }
+    }
+    for (std::int64_t p = half; p < steps * kLanes<float>; p += kLanes<float>) {
+#pragma GCC unroll 4
+      for (int j = 0; j < kDotColumns; ++j) {
+        const auto b = Load256(columns + j * pitch + p);
+#pragma GCC unroll 6
+        for (int row = 0; row < kRows; ++row) {
+          sums[row][j] = Fma(Load256(a + row * lda + p), b, sums[row][j]);
+        }
+      }
+    }
+#pragma GCC unroll 6
+    for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 4
+      for (int j = 0; j < kDotColumns; ++j) {
+        Store256(chains + (row * kDotColumns + j) * kLanes<float> + half, sums[row][j]);
+      }
+    }
+  }
+}
+
+template <int kRows>
+GEMMD_AVX512 void AddDots512(std::int64_t steps, const float* a, std::int64_t lda,
+                             const float* columns, std::int64_t pitch, float* chains) {
+  __m512 sums[kRows][kDotColumns];
+#pragma GCC unroll 6
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kDotColumns; ++j) {
+      sums[row][j] = Load512(chains + (row * kDotColumns + j) * kLanes<float>);
+    }
+  }
+  for (std::int64_t p = 0; p < steps * kLanes<float>; p += kLanes<float>) {
+    __m512 x[kRows];
+#pragma GCC unroll 6
+    for (int row = 0; row < kRows; ++row) x[row] = Load512(a + row * lda + p);
+#pragma GCC unroll 4
+    for (int j = 0; j < kDotColumns; ++j) {
+      const auto b = Load512(columns + j * pitch + p);
+#pragma GCC unroll 6
+      for (int row = 0; row < kRows; ++row) sums[row][j] = Fma(x[row], b, sums[row][j]);
+    }
+  }
+#pragma GCC unroll 6
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kDotColumns; ++j) {
+      Store512(chains + (row * kDotColumns + j) * kLanes<float>, sums[row][j]);
+    }
+  }
+}
+
+// Two rows at a time, whose sums leave registers free.
+__attribute__((target("avx2,fma"))) void AddDotRows256(std::int64_t rows, std::int64_t steps,
+                                                       const float* a, std::int64_t lda,
+                                                       const float* columns, std::int64_t pitch,
+                                                       float* chains) {
+  for (; rows >= 2; rows -= 2) {
+    AddDots256<2>(steps, a, lda, columns, pitch, chains);
+    a += 2 * lda;
+    chains += 2 * kDotColumns * kLanes<float>;
+  }
+  if (rows == 1) AddDots256<1>(steps, a, lda, columns, pitch, chains);
+}
+
+__attribute__((target("avx512f"))) void AddDotRows512(std::int64_t rows, std::int64_t steps,
+                                                      const float* a, std::int64_t lda,
+                                                      const float* columns, std::int64_t pitch,
+                                                      float* chains) {
+  switch (rows) {
+    case 1:
+      return AddDots512<1>(steps, a, lda, columns, pitch, chains);
+    case 2:
+      return AddDots512<2>(steps, a, lda, columns, pitch, chains);
+    case 3:
+      return AddDots512<3>(steps, a, lda, columns, pitch, chains);
+    case 4:
+      return AddDots512<4>(steps, a, lda, columns, pitch, chains);
+    case 5:
+      return AddDots512<5>(steps, a, lda, columns, pitch, chains);
+    default:
+      return AddDots512<kDotRows>(steps, a, lda, columns, pitch, chains);
+  }
+}
+
+// ------------------------------------------------------------- lines
+
+template <int kSteps>
+GEMMD_AVX2 void AddLines256(std::int64_t rows, std::int64_t columns, const float* a,
+                            std::int64_t lda, const float* lines, std::int64_t pitch, float* sums,
+                            std::int64_t sums_pitch) {
+  constexpr std::int64_t kStep = 32 / sizeof(float);
+  for (std::int64_t column = 0; column < columns; column += kStep) {
+    __m256 b[kSteps];
+#pragma GCC unroll 4
+    for (int i = 0; i < kSteps; ++i) b[i] = Load256(lines + i * pitch + column);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      float* const to = sums + row * sums_pitch + column;
+      auto sum = Load256(to);
+#pragma GCC unroll 4
+      for (int i = 0; i < kSteps; ++i) {
+        sum = Fma(Broadcast256(a + row * lda + i * kLanes<float>), b[i], sum);
+      }
+      Store256(to, sum);
+    }
+  }
+}
+
+__attribute__((target("avx2,fma"))) void AddLineSteps256(std::int64_t rows, std::int64_t steps,
+                                                         std::int64_t columns, const float* a,
+                                                         std::int64_t lda, const float* lines,
+                                                         std::int64_t pitch, float* sums,
+                                                         std::int64_t sums_pitch) {
+  if (steps == kLineSteps) {
+    return AddLines256<kLineSteps>(rows, columns, a, lda, lines, pitch, sums, sums_pitch);
+  }
+  for (std::int64_t i = 0; i < steps; ++i) {
+    AddLines256<1>(rows, columns, a + i * kLanes<float>, lda, lines + i * pitch, pitch, sums,
+                   sums_pitch);
+  }
+}
+
+template <int kSteps>
+GEMMD_AVX512 void AddLines512(std::int64_t rows, std::int64_t columns, const float* a,
+                              std::int64_t lda, const float* lines, std::int64_t pitch, float* sums,
+                              std::int64_t sums_pitch) {
+  constexpr std::int64_t kStep = 64 / sizeof(float);
+  for (std::int64_t column = 0; column < columns; column += kStep) {
+    __m512 b[kSteps];
+#pragma GCC unroll 4
+    for (int i = 0; i < kSteps; ++i) b[i] = Load512(lines + i * pitch + column);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      float* const to = sums + row * sums_pitch + column;
+      auto sum = Load512(to);
+#pragma GCC unroll 4
+      for (int i = 0; i < kSteps; ++i) {
+        sum = Fma(Broadcast512(a + row * lda + i * kLanes<float>), b[i], sum);
+      }
+      Store512(to, sum);
+    }
+  }
+}
+
+__attribute__((target("avx512f"))) void AddLineSteps512(std::int64_t rows, std::int64_t steps,
+                                                        std::int64_t columns, const float* a,
+                                                        std::int64_t lda, const float* lines,
+                                                        std::int64_t pitch, float* sums,
+                                                        std::int64_t sums_pitch) {
+  if (steps == kLineSteps) {
+    return AddLines512<kLineSteps>(rows, columns, a, lda, lines, pitch, sums, sums_pitch);
+  }
+  for (std::int64_t i = 0; i < steps; ++i) {
+    AddLines512<1>(rows, columns, a + i * kLanes<float>, lda, lines + i * pitch, pitch, sums,
+                   sums_pitch);
+  }
+}
+
+// ------------------------------------------------------------- transposing
+
+// Squares of 4 x 4, then of 16 x 16 by halves of lines: 64 shuffles.
+__attribute__((target("avx512f"))) void Transpose512(const float* from, std::int64_t pitch,
+                                                     float* to, std::int64_t to_pitch) {
+  __m512 x[16];
+  __m512 y[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) x[i] = Load512(from + i * pitch);
+    // Pairs of lines, then fours: y[4 i + c] has column 4 q + c of lines 4 i to 4 i + 3 in quarter
+    // q.
+#pragma GCC unroll 4
+  for (int i = 0; i < 16; i += 4) {
+    const __m512 low_01 = _mm512_unpacklo_ps(x[i], x[i + 1]);
+    const __m512 high_01 = _mm512_unpackhi_ps(x[i], x[i + 1]);
+    const __m512 low_23 = _mm512_unpacklo_ps(x[i + 2], x[i + 3]);
+    const __m512 high_23 = _mm512_unpackhi_ps(x[i + 2], x[i + 3]);
+    y[i] = _mm512_shuffle_ps(low_01, low_23, 0x44);
+    y[i + 1] = _mm512_shuffle_ps(low_01, low_23, 0xee);
+    y[i + 2] = _mm512_shuffle_ps(high_01, high_23, 0x44);
+    y[i + 3] = _mm512_shuffle_ps(high_01, high_23, 0xee);
+  }
+#pragma GCC unroll 4
+  for (int c = 0; c < 4; ++c) {
+    const __m512 even_01 = _mm512_shuffle_f32x4(y[c], y[4 + c], 0x88);
+    const __m512 odd_01 = _mm512_shuffle_f32x4(y[c], y[4 + c], 0xdd);
+    const __m512 even_23 = _mm512_shuffle_f32x4(y[8 + c], y[12 + c], 0x88);
+    const __m512 odd_23 = _mm512_shuffle_f32x4(y[8 + c], y[12 + c], 0xdd);
+    Store512(to + c * to_pitch, _mm512_shuffle_f32x4(even_01, even_23, 0x88));
+    Store512(to + (4 + c) * to_pitch, _mm512_shuffle_f32x4(odd_01, odd_23, 0x88));
+    Store512(to + (8 + c) * to_pitch, _mm512_shuffle_f32x4(even_01, even_23, 0xdd));
+    Store512(to + (12 + c) * to_pitch, _mm512_shuffle_f32x4(odd_01, odd_23, 0xdd));
+  }
+}
+
+constexpr RowTile<float> kAvx2OfF32 = {
+    6, 16, AddTileRows256<float>, AddDotRows256, AddLineSteps256, TransposeBySquares<float>};
+constexpr RowTile<double> kAvx2OfF64 = {6,       8,       AddTileRows256<double>,
+                                        nullptr, nullptr, TransposeBySquares<double>};
+constexpr RowTile<float> kAvx512OfF32 = {
+    13, 32, AddTileRows512<float>, AddDotRows512, AddLineSteps512, Transpose512};
+constexpr RowTile<double> kAvx512OfF64 = {13,      16,      AddTileRows512<double>,
+                                          nullptr, nullptr, TransposeBySquares<double>};
 
 }  // namespace
 
 template <>
-AddRows<float> AddRowsWithAvx2() {
-  return Add256<float>;
+const RowTile<float>* Avx2RowTile() {
+  return &kAvx2OfF32;
 }
 template <>
-AddRows<double> AddRowsWithAvx2() {
-  return Add256<double>;
+const RowTile<double>* Avx2RowTile() {
+  return &kAvx2OfF64;
 }
 template <>
-AddRows<float> AddRowsWithAvx512() {
-  return Add512<float>;
+const RowTile<float>* Avx512RowTile() {
+  return &kAvx512OfF32;
 }
 template <>
-AddRows<double> AddRowsWithAvx512() {
-  return Add512<double>;
+const RowTile<double>* Avx512RowTile() {
+  return &kAvx512OfF64;
 }
 
 bool HasAvx2AndFma() {
@@ -213,19 +412,19 @@ bool HasAvx512() {
 namespace gemmd {
 
 template <>
-AddRows<float> AddRowsWithAvx2() {
+const RowTile<float>* Avx2RowTile() {
   return nullptr;
 }
 template <>
-AddRows<double> AddRowsWithAvx2() {
+const RowTile<double>* Avx2RowTile() {
   return nullptr;
 }
 template <>
-AddRows<float> AddRowsWithAvx512() {
+const RowTile<float>* Avx512RowTile() {
   return nullptr;
 }
 template <>
-AddRows<double> AddRowsWithAvx512() {
+const RowTile<double>* Avx512RowTile() {
   return nullptr;
 }
 

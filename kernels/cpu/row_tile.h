@@ -1,52 +1,64 @@
-// The innermost part of RowGemm(), of which each form has its own: a tile of C in registers.
+// The innermost parts of RowGemm(), of which each form has its own.
 #pragma once
 
 #include <cstdint>
 
 namespace gemmd {
 
-// `depth` lines of a tile's columns of B, or memory that holds such lines.
+// Elements that fill 64 bytes: a register, or what several make together.
 template <typename Real>
-struct Strip {
-  const Real* lines = nullptr;
-  std::int64_t pitch = 0;
+inline constexpr std::int64_t kLanes = 64 / sizeof(Real);
+
+// Columns of B whose chains a call of `add_dots` computes, and rows of A at most.
+inline constexpr std::int64_t kDotColumns = 4;
+inline constexpr std::int64_t kDotRows = 6;
+
+// Lines of B that a call of `add_lines` takes.
+inline constexpr std::int64_t kLineSteps = 4;
+
+// The work that RowGemm() does in registers. Each function has the bits of the plain one, but that
+// those with FMA round once where it rounds twice.
+template <typename Real>
+struct RowTile {
+  // The tile of `add_tile`: with a line of the strip and an element of A it fills the registers.
+  std::int64_t rows;
+  std::int64_t columns;
+
+  // tile (`rows` lines of `columns` elements, `tile_pitch` apart) += A (`rows` x `depth`) * strip
+  // (`depth` lines of `columns` elements). Each sum is a chain that `goes_on` from what the tile
+  // has, or begins with 0 and is added to that. 1 <= rows <= RowTile::rows.
+  void (*add_tile)(std::int64_t rows, std::int64_t depth, const Real* a, std::int64_t lda,
+                   const Real* strip, bool goes_on, Real* tile, std::int64_t tile_pitch);
+
+  // The next two have chains side by side, as f32 alone does: null for f64.
+
+  // Goes on with the chains of `rows` rows of A by kDotColumns columns of B, `steps` elements of K
+  // each: chains[(row * kDotColumns + column) * kLanes + chain]. 1 <= rows <= kDotRows.
+  void (*add_dots)(std::int64_t rows, std::int64_t steps, const Real* a, std::int64_t lda,
+                   const Real* columns, std::int64_t pitch, Real* chains);
+
+  // Goes on with one chain of `rows` rows of A by `columns` columns of B, a multiple of kLanes:
+  // sums[row * sums_pitch + column] += a[row * lda + i * kLanes] * lines[i * pitch + column] for
+  // i < steps. steps <= kLineSteps.
+  void (*add_lines)(std::int64_t rows, std::int64_t steps, std::int64_t columns, const Real* a,
+                    std::int64_t lda, const Real* lines, std::int64_t pitch, Real* sums,
+                    std::int64_t sums_pitch);
+
+  // to[i * to_pitch + j] = from[j * pitch + i], a square of kLanes.
+  void (*transpose)(const Real* from, std::int64_t pitch, Real* to, std::int64_t to_pitch);
 };
 
-// Memory that is needed next: `lines` lines, `pitch` apart, of `pieces` times a tile's columns. A
-// tile asks the caches for a piece at each step of K, which costs it nothing; the processor would
-// not find these lines by itself, because they lie too far apart.
+// Transposes for forms that have nothing quicker.
 template <typename Real>
-struct Ahead {
-  const Real* from = nullptr;
-  std::int64_t lines = 0;
-  std::int64_t pitch = 0;
-  std::int64_t pieces = 0;
-};
+void TransposeBySquares(const Real* from, std::int64_t pitch, Real* to, std::int64_t to_pitch);
 
-// tile (`rows` lines of kColumns elements, `tile_pitch` apart) += A (`rows` x `depth`) * a strip of
-// B. 1 <= rows <= kRows; `ahead` has at most `depth` pieces.
+// Return the form's functions; null where the build has none, because it is for another processor.
 template <typename Real>
-using AddRows = void (*)(std::int64_t rows, std::int64_t depth, const Real* a, std::int64_t lda,
-                         const Strip<Real>& strip, const Ahead<Real>& ahead, Real* tile,
-                         std::int64_t tile_pitch);
-
-// A tile's rows, and its columns in bytes. With the strip's line and an element of A they fill 16
-// registers of 32 bytes, or 32 of 64, where a processor multiplies with memory.
-struct NarrowTile {
-  static constexpr std::int64_t kRows = 6;
-  static constexpr std::int64_t kColumnBytes = 64;
-};
-struct WideTile {
-  static constexpr std::int64_t kRows = 13;
-  static constexpr std::int64_t kColumnBytes = 128;
-};
-
-// Return the function for NarrowTile, and the one for WideTile; null where the build has none,
-// because it is for another processor.
+const RowTile<Real>* PlainRowTile();
 template <typename Real>
-AddRows<Real> AddRowsWithAvx2();
+const RowTile<Real>* Avx2RowTile();
 template <typename Real>
-AddRows<Real> AddRowsWithAvx512();
+const RowTile<Real>* Avx512RowTile();
 
 // Return whether this processor has the instructions that these need.
 bool HasAvx2AndFma();

@@ -135,6 +135,11 @@ std::vector<Problem> Problems() {
     problems.push_back(ScaledProblem(m, n, k, kFp4, kFp4, kMx));
     problems.push_back(ScaledProblem(m, n, k, kFp4, kFp4, kNvfp4));
   }
+  // K of a span and more, and with it several chains.
+  for (const DataType type : {DataType::kF64, DataType::kF32, DataType::kF16, DataType::kBf16}) {
+    problems.push_back(MakeProblem(3, 40, 1100, type, type, false, true));
+    problems.push_back(MakeProblem(10, 40, 1100, type, type));
+  }
   for (const DataType a : {DataType::kF16, DataType::kBf16}) {
     problems.push_back(PackedProblem(5, 136, 320, a, DataType::kInt4, false));
     problems.push_back(PackedProblem(66, 136, 192, a, DataType::kInt4, true));
@@ -248,7 +253,7 @@ Released Read() {
 }
 
 TEST(ReleasedBits, AreThoseOfTheirIdForEver) {
-  if (std::string(RowGemmArithmetic()) != "fma") {
+  if (std::string(RowGemmArithmetic<float>(1)) != "fma") {
     GTEST_SKIP() << "the lines are of processors with FMA";
   }
   const Released released = Read();

@@ -11,6 +11,7 @@
 #include "base/numbers/quant/packed_codes.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/operand_view.h"
+#include "kernels/cpu/row_gemm.h"
 #include "kernels/verify/error_bound.h"
 #include "tests/testing/exact_product.h"
 #include "tests/testing/reference.h"
@@ -189,7 +190,9 @@ SumBound SumBoundOf(const Problem& problem, const std::string& kernel) {
     return {(pieces + 8) * 0x1p-53, false};
   }
   const bool is_f32 = absl::StrContains(kernel, "f32") || absl::StrContains(kernel, "fp8");
-  return {(k + 8) * (is_f32 ? 0x1p-24 : 0x1p-53), is_f32};
+  const auto roundings = static_cast<double>(is_f32 ? RowGemmRoundings<float>(problem.k)
+                                                    : RowGemmRoundings<double>(problem.k));
+  return {(roundings + 8) * (is_f32 ? 0x1p-24 : 0x1p-53), is_f32};
 }
 
 }  // namespace

@@ -129,10 +129,10 @@ std::string Compare(Case* c, DataType output) {
   }
   std::vector<double> wanted(static_cast<std::size_t>(d.lines * d.k));
   if (output == DataType::kF64) {
-    decoder.Values(0, d.lines, scales.data(), wanted.data());
+    decoder.Lines(0, d.lines, scales.data(), wanted.data());
   } else {
     std::vector<float> singles(wanted.size());
-    decoder.Values(0, d.lines, scales.data(), singles.data());
+    decoder.Lines(0, d.lines, scales.data(), singles.data());
     std::copy(singles.begin(), singles.end(), wanted.begin());
   }
   for (std::int64_t line = 0; line < d.lines; ++line) {

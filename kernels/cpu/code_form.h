@@ -1,0 +1,30 @@
+// The part of DecodeRun() that each form has.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/cpu/code_run.h"
+
+namespace gemmd {
+
+// 16 * `count` codes from the first bit of `data` on.
+struct Codes16 {
+  const std::uint8_t* data = nullptr;
+  std::int64_t count = 0;
+};
+
+struct CodeForm {
+  // As DecodeRun(). Returns whether it knows the type.
+  bool (*decode)(DataType type, const Codes16& codes, const Blocks& blocks, float* out);
+  // As LargestFinite(), of 16 * `count` values.
+  float (*largest_finite)(const float* values, std::int64_t count);
+};
+
+// Null where the build has none, because it is for another processor, or this one lacks F16C.
+const CodeForm* Avx2CodeForm();
+const CodeForm* Avx512CodeForm();
+
+// The values of a type of 4 bits, 16 of them.
+const float* ValuesOf4Bits(DataType type);
+
+}  // namespace gemmd

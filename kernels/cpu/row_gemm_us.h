@@ -1,0 +1,28 @@
+// The predicted time of kernels that go through RowGemm().
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "kernels/cpu/units.h"
+#include "kernels/kernel.h"
+
+namespace gemmd {
+
+// A unit brings each element of B of its own into registers, which takes as long as multiplying it
+// by some rows; `speed` is that of the arithmetic, 1 for f32. Measured: docs/benchmarks/cpu.md.
+inline double RowGemmUs(const Problem& problem, int threads, const DeviceTraits& device,
+                        double speed) {
+  constexpr double kRowsOfReading = 12;
+  const Units units(problem.m, problem.n, threads);
+  const auto rounds = static_cast<double>(UnitsIn(units.count(), threads));
+  const auto rows = static_cast<double>(units.rows()) + kRowsOfReading;
+  const double unit_flops =
+      2 * rows * static_cast<double>(units.columns()) * static_cast<double>(problem.k);
+  const double thread_gflops = device.f32_gflops * speed / device.compute_units;
+  const auto bytes =
+      static_cast<double>(problem.a.size_bytes() + problem.b.size_bytes() + problem.d.size_bytes());
+  return std::max(rounds * unit_flops / thread_gflops, bytes / device.memory_gbps) / 1e3;
+}
+
+}  // namespace gemmd
