@@ -340,29 +340,44 @@ __attribute__((target("avx2,fma,f16c"))) void Decode4Bits256(const float* values
   }
 }
 
-__attribute__((target("avx512f,avx2,fma,f16c"))) void Decode4Bits512(const float* values,
-                                                                     const Codes16& codes,
-                                                                     const Blocks& blocks,
-                                                                     float* out) {
+template <int kSixteens>
+GEMMD_AVX512 void Decode4BitBlocks512(__m512 table, const Codes16& codes, const Blocks& blocks,
+                                      float* out) {
   const std::int64_t elements = 16 * codes.count;
-  const bool has_zeros = blocks.zero_points != nullptr;
-  const __m512 table = _mm512_loadu_ps(values);
-  if (blocks.length == 1) {
-    for (std::int64_t i = 0; i < elements; i += 16) {
-      __m512 x = Look512(table, codes.data + i / 2);
-      if (has_zeros) x = _mm512_sub_ps(x, _mm512_loadu_ps(blocks.zero_points + i));
-      _mm512_storeu_ps(out + i, _mm512_mul_ps(x, _mm512_loadu_ps(blocks.factors + i)));
+  std::int64_t begin = 0;
+  for (std::int64_t block = 0; begin < elements; begin += blocks.length, ++block) {
+    const __m512 zero =
+        _mm512_set1_ps(blocks.zero_points == nullptr ? 0 : blocks.zero_points[block]);
+    const __m512 scaled =
+        _mm512_mul_ps(_mm512_sub_ps(table, zero), _mm512_set1_ps(blocks.factors[block]));
+    if (kSixteens != 0 && begin + blocks.length <= elements) {
+#pragma GCC unroll 8
+      for (int j = 0; j < kSixteens; ++j) {
+        _mm512_storeu_ps(out + begin + 16 * j, Look512(scaled, codes.data + begin / 2 + 8 * j));
+      }
+      continue;
     }
-    return;
-  }
-  for (std::int64_t begin = 0, block = 0; begin < elements; begin += blocks.length, ++block) {
-    const __m512 factor = _mm512_set1_ps(blocks.factors[block]);
-    const __m512 zero = _mm512_set1_ps(has_zeros ? blocks.zero_points[block] : 0);
-    const __m512 scaled = _mm512_mul_ps(_mm512_sub_ps(table, zero), factor);
     const std::int64_t end = std::min(elements, begin + blocks.length);
     for (std::int64_t i = begin; i < end; i += 16) {
       _mm512_storeu_ps(out + i, Look512(scaled, codes.data + i / 2));
     }
+  }
+}
+
+__attribute__((target("avx512f,avx2,fma,f16c"))) void Decode4Bits512(const float* values,
+                                                                     const Codes16& codes,
+                                                                     const Blocks& blocks,
+                                                                     float* out) {
+  const __m512 table = _mm512_loadu_ps(values);
+  if (blocks.length == 32) return Decode4BitBlocks512<2>(table, codes, blocks, out);
+  if (blocks.length == 128) return Decode4BitBlocks512<8>(table, codes, blocks, out);
+  if (blocks.length != 1) return Decode4BitBlocks512<0>(table, codes, blocks, out);
+  for (std::int64_t i = 0; i < 16 * codes.count; i += 16) {
+    __m512 x = Look512(table, codes.data + i / 2);
+    if (blocks.zero_points != nullptr) {
+      x = _mm512_sub_ps(x, _mm512_loadu_ps(blocks.zero_points + i));
+    }
+    _mm512_storeu_ps(out + i, _mm512_mul_ps(x, _mm512_loadu_ps(blocks.factors + i)));
   }
 }
 

@@ -21,6 +21,7 @@ namespace gemmd {
 namespace {
 
 constexpr int kTurns = 7;
+constexpr float kTensorScale = 1;
 
 class OneThread final : public ParallelExecutor {
  public:
@@ -66,6 +67,9 @@ std::function<void()> Registered(Problem problem, std::string* name) {
     arguments.workspace = workspace->data();
     if (!problem.a_scaling.scales_whole_lines()) arguments.a_scales = scales->data();
     if (!problem.b_scaling.scales_whole_lines()) arguments.b_scales = scales->data();
+    // Any bytes are zero points, too.
+    if (problem.b_scaling.has_zero_points) arguments.b_zero_points = scales->data();
+    if (problem.b_scaling.has_tensor_scale) arguments.b_tensor_scale = &kTensorScale;
     const absl::Status status = plan.kernel->Launch(problem, plan.config, arguments, target);
     if (!status.ok()) std::printf("%s\n", status.ToString().c_str());
   };
