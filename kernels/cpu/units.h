@@ -24,13 +24,14 @@ struct Unit {
 
 // D cut into units for `workers` threads: as large as the caches take, because a unit's operands
 // are packed for it alone; smaller where a thread would get fewer than four, because the others
-// wait for the one that computes the last. No bit of D depends on the cut. A part of D never has
-// larger units than D, nor more at work, so its workspace would do for the part.
+// wait for the one that computes the last. Columns are cut before rows: B takes longer to read. No
+// bit of D depends on the cut. A part of D never has larger units than D, nor more at work, so its
+// workspace would do for the part.
 class Units {
  public:
   static constexpr std::int64_t kMostRows = 256;
   static constexpr std::int64_t kMostColumns = 512;
-  static constexpr std::int64_t kLeastRows = 64;
+  static constexpr std::int64_t kLeastRows = 128;
   static constexpr std::int64_t kLeastColumns = 128;
 
   // `most_rows` is a power of two.
@@ -38,7 +39,7 @@ class Units {
       : m_(m), n_(n), rows_(most_rows) {
     const std::int64_t wanted = workers > 1 ? 4 * std::int64_t{workers} : 1;
     while (count() < wanted && (rows_ > kLeastRows || columns_ > kLeastColumns)) {
-      (columns_ > rows_ ? columns_ : rows_) /= 2;
+      (columns_ > kLeastColumns ? columns_ : rows_) /= 2;
     }
   }
 
