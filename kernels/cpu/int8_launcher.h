@@ -1,5 +1,6 @@
 // Computes D for cpu/vnni_int8: A is packed by the rows of a unit, B once, or, where at most 64
-// rows meet it, by the columns of a unit, so that it need not be kept.
+// rows meet it, by the columns of a unit, so that it need not be kept. Few rows meet columns where
+// these lie, if they lie along K.
 #pragma once
 
 #include <algorithm>
@@ -104,7 +105,15 @@ class Int8Launcher {
                    problem_.a_inner_stride(), panel + row * Int8Depth(problem_.k));
     }
     const std::int64_t pitch = UnitsIn(unit.columns, kInt8StripColumns) * kInt8StripColumns;
-    MultiplyInt8Rows(unit.rows, unit.columns, problem_.k, panel, Strips(slot, unit), sums, pitch);
+    if (unit.rows <= kInt8FewRows && problem_.b_inner_stride() == 1) {
+      const std::int64_t stride = problem_.b_column_stride();
+      MultiplyInt8Columns(
+          unit.rows, unit.columns, problem_.k, panel,
+          static_cast<const std::int8_t*>(arguments_.b) + unit.first_column * stride, stride, sums,
+          pitch);
+    } else {
+      MultiplyInt8Rows(unit.rows, unit.columns, problem_.k, panel, Strips(slot, unit), sums, pitch);
+    }
     if (problem_.d.type == DataType::kInt32 && problem_.d.order == Order::kRowMajor) {
       CopyOut(unit, sums, pitch);
       return;

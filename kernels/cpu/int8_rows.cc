@@ -1,9 +1,9 @@
 #include "kernels/cpu/int8_rows.h"
 
-#include <immintrin.h>
-
 #include <algorithm>
 #include <cstring>
+
+#include "kernels/cpu/intrinsics.h"
 
 namespace gemmd {
 namespace {
@@ -126,6 +126,53 @@ constexpr AddTileFunction kAddTile[kTileRows] = {AddTile<1>, AddTile<2>,  AddTil
                                                  AddTile<5>, AddTile<6>,  AddTile<7>,  AddTile<8>,
                                                  AddTile<9>, AddTile<10>, AddTile<11>, AddTile<12>};
 
+constexpr std::int64_t kDotColumns = 4;
+
+// c (kRows x kDotColumns) = lines of A times columns as they lie, which are read once for all rows
+// and for their own sums.
+template <int kRows>
+GEMMD_WITH_VNNI void MultiplyDots(std::int64_t k, const std::uint8_t* a, std::int64_t lda,
+                                  const std::int8_t* b, std::int64_t column_stride, std::int32_t* c,
+                                  std::int64_t ldc) {
+  const __m512i move = _mm512_set1_epi8(static_cast<char>(0x80));
+  __m512i sums[kRows][kDotColumns];
+  __m512i moved[kDotColumns];
+  for (int j = 0; j < kDotColumns; ++j) {
+    moved[j] = _mm512_setzero_si512();
+    for (int row = 0; row < kRows; ++row) sums[row][j] = _mm512_setzero_si512();
+  }
+  for (std::int64_t i = 0; i < k; i += kVectorBytes) {
+    const std::int64_t count = std::min(kVectorBytes, k - i);
+    const __mmask64 mask = ~std::uint64_t{0} >> (kVectorBytes - count);
+    __m512i x[kRows];
+#pragma GCC unroll 4
+    for (int row = 0; row < kRows; ++row) x[row] = _mm512_maskz_loadu_epi8(mask, a + row * lda + i);
+#pragma GCC unroll 4
+    for (int j = 0; j < kDotColumns; ++j) {
+      const __m512i y = _mm512_maskz_loadu_epi8(mask, b + j * column_stride + i);
+      moved[j] = _mm512_dpbusd_epi32(moved[j], move, y);
+#pragma GCC unroll 4
+      for (int row = 0; row < kRows; ++row) {
+        sums[row][j] = _mm512_dpbusd_epi32(sums[row][j], x[row], y);
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int j = 0; j < kDotColumns; ++j) {
+#pragma GCC unroll 4
+    for (int row = 0; row < kRows; ++row) {
+      c[row * ldc + j] = _mm512_reduce_add_epi32(_mm512_sub_epi32(sums[row][j], moved[j]));
+    }
+  }
+}
+
+using MultiplyDotsFunction = void (*)(std::int64_t, const std::uint8_t*, std::int64_t,
+                                      const std::int8_t*, std::int64_t, std::int32_t*,
+                                      std::int64_t);
+constexpr MultiplyDotsFunction kMultiplyDots[] = {MultiplyDots<1>, MultiplyDots<2>, MultiplyDots<3>,
+                                                  MultiplyDots<4>};
+constexpr std::int64_t kDotRows = 4;
+
 }  // namespace
 
 bool HasInt8Rows() {
@@ -200,6 +247,29 @@ void MultiplyInt8Rows(std::int64_t m, std::int64_t n, std::int64_t k, const std:
         const std::int64_t rows = std::min(kTileRows, m - row);
         kAddTile[rows - 1](groups, lines + row * depth + first, depth,
                            strip + first * kInt8StripColumns, c + row * ldc + column, ldc);
+      }
+    }
+  }
+}
+
+void MultiplyInt8Columns(std::int64_t m, std::int64_t n, std::int64_t k, const std::uint8_t* lines,
+                         const std::int8_t* b, std::int64_t column_stride, std::int32_t* c,
+                         std::int64_t ldc) {
+  const std::int64_t lda = Int8Depth(k);
+  for (std::int64_t column = 0; column < n; column += kDotColumns) {
+    const std::int64_t columns = std::min(kDotColumns, n - column);
+    // Where B has fewer left, one column stands for all four of a call.
+    std::int32_t dots[kInt8FewRows][kDotColumns];
+    const std::int64_t stride = columns == kDotColumns ? column_stride : 0;
+    for (std::int64_t j = 0; j < columns; j += stride == 0 ? 1 : kDotColumns) {
+      const std::int8_t* const from = b + (column + j) * column_stride;
+      for (std::int64_t row = 0; row < m; row += kDotRows) {
+        kMultiplyDots[std::min(kDotRows, m - row) - 1](k, lines + row * lda, lda, from, stride,
+                                                       dots[row], kDotColumns);
+      }
+      const std::int64_t count = stride == 0 ? 1 : kDotColumns;
+      for (std::int64_t row = 0; row < m; ++row) {
+        std::copy_n(dots[row], count, c + row * ldc + column + j);
       }
     }
   }

@@ -39,4 +39,13 @@ void PackInt8Line(std::int64_t k, const std::int8_t* a, std::int64_t inner_strid
 void MultiplyInt8Rows(std::int64_t m, std::int64_t n, std::int64_t k, const std::uint8_t* lines,
                       const std::int8_t* strips, std::int32_t* c, std::int64_t ldc);
 
+// With at most so many rows of A, columns whose elements of K are neighbours take less time where
+// they lie than packed.
+inline constexpr std::int64_t kInt8FewRows = 8;
+
+// The same product of columns `column_stride` apart as they lie in memory. m <= kInt8FewRows.
+void MultiplyInt8Columns(std::int64_t m, std::int64_t n, std::int64_t k, const std::uint8_t* lines,
+                         const std::int8_t* b, std::int64_t column_stride, std::int32_t* c,
+                         std::int64_t ldc);
+
 }  // namespace gemmd

@@ -4,13 +4,7 @@
 
 #if defined(__x86_64__)
 
-#if !defined(__clang__)
-// GCC 12 warns of registers that its own intrinsics leave undefined (its bug 105593).
-#pragma GCC diagnostic ignored "-Wuninitialized"
-#pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
-#endif
-
-#include <immintrin.h>
+#include "kernels/cpu/intrinsics.h"
 
 namespace gemmd {
 namespace {

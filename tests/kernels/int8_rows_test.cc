@@ -50,16 +50,27 @@ void CheckProduct(const Shape& shape, bool b_is_k_major, std::mt19937* random) {
   for (std::int64_t row = 0; row < m; ++row) {
     PackInt8Line(k, a.data() + row * k, 1, lines.data() + row * Int8Depth(k));
   }
-  MultiplyInt8Rows(m, n, k, lines.data(), packed.get(), c.data(), pitch);
-  for (std::int64_t row = 0; row < m; ++row) {
-    for (std::int64_t column = 0; column < n; ++column) {
-      std::int64_t sum = 0;
-      for (std::int64_t at = 0; at < k; ++at) {
-        sum += std::int64_t{a[static_cast<std::size_t>(row * k + at)]} *
-               b[static_cast<std::size_t>(at * inner_stride + column * column_stride)];
+  const auto compute = [&](bool as_it_lies) {
+    if (!as_it_lies) {
+      return MultiplyInt8Rows(m, n, k, lines.data(), packed.get(), c.data(), pitch);
+    }
+    MultiplyInt8Columns(m, n, k, lines.data(), b.data(), column_stride, c.data(), pitch);
+  };
+  for (const bool as_it_lies : {false, true}) {
+    if (as_it_lies && (m > kInt8FewRows || !b_is_k_major)) continue;
+    std::fill(c.begin(), c.end(), 7);
+    compute(as_it_lies);
+    for (std::int64_t row = 0; row < m; ++row) {
+      for (std::int64_t column = 0; column < n; ++column) {
+        std::int64_t sum = 0;
+        for (std::int64_t at = 0; at < k; ++at) {
+          sum += std::int64_t{a[static_cast<std::size_t>(row * k + at)]} *
+                 b[static_cast<std::size_t>(at * inner_stride + column * column_stride)];
+        }
+        ASSERT_EQ(c[static_cast<std::size_t>(row * pitch + column)], sum)
+            << m << "x" << n << "x" << k << " (" << row << ", " << column << ")"
+            << (as_it_lies ? " as it lies" : "");
       }
-      ASSERT_EQ(c[static_cast<std::size_t>(row * pitch + column)], sum)
-          << m << "x" << n << "x" << k << " (" << row << ", " << column << ")";
     }
   }
 }
@@ -67,9 +78,9 @@ void CheckProduct(const Shape& shape, bool b_is_k_major, std::mt19937* random) {
 TEST(Int8Rows, AreExactForEveryShapeOfEdges) {
   if (!HasInt8Rows()) GTEST_SKIP() << "this processor has no AVX-512 VNNI";
   std::mt19937 random(1);
-  for (const std::int64_t m : {1, 11, 12, 13, 25}) {
+  for (const std::int64_t m : {1, 3, 4, 7, 8, 11, 12, 13, 25}) {
     for (const std::int64_t n : {1, 31, 32, 33, 65}) {
-      for (const std::int64_t k : {1, 3, 4, 5, 70}) {
+      for (const std::int64_t k : {1, 3, 4, 5, 64, 70, 192}) {
         CheckProduct({m, n, k}, random() % 2 == 0, &random);
       }
     }
