@@ -43,7 +43,8 @@ void MultiplyInt8Rows(std::int64_t m, std::int64_t n, std::int64_t k, const std:
 // they lie than packed.
 inline constexpr std::int64_t kInt8FewRows = 8;
 
-// The same product of columns `column_stride` apart as they lie in memory. m <= kInt8FewRows.
+// C = lines of A times columns of B as they lie in memory, `column_stride` apart.
+// m <= kInt8FewRows.
 void MultiplyInt8Columns(std::int64_t m, std::int64_t n, std::int64_t k, const std::uint8_t* lines,
                          const std::int8_t* b, std::int64_t column_stride, std::int32_t* c,
                          std::int64_t ldc);
