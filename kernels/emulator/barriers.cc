@@ -117,6 +117,19 @@ std::uint32_t Shuffle(std::uint32_t value, std::uint32_t source_lane, const Call
   return operand.result;
 }
 
+bool AnyInWarp(bool says_so, const CallSite& site) {
+  WarpCollective("vote.sync", &says_so, site, [](void* const* operands) {
+    bool any = false;
+    for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      any = any || *static_cast<const bool*>(operands[lane]);
+    }
+    for (std::uint32_t lane = 0; lane < kWarpSize; ++lane) {
+      *static_cast<bool*>(operands[lane]) = any;
+    }
+  });
+  return says_so;
+}
+
 void ClusterArrive(const CallSite& site) {
   if (IsSkipped(site)) return;
   Thread& thread = CurrentThread();

@@ -27,6 +27,9 @@ bool ElectOne(const CallSite& site);
 // shfl.sync.idx with a full mask.
 std::uint32_t Shuffle(std::uint32_t value, std::uint32_t source_lane, const CallSite& site);
 
+// vote.sync.any with a full mask.
+bool AnyInWarp(bool says_so, const CallSite& site);
+
 // barrier.cluster.arrive.release and .wait.acquire: every thread of the cluster.
 void ClusterArrive(const CallSite& site);
 void ClusterWait(const CallSite& site);

@@ -55,5 +55,11 @@ GEMMD_DEVICE std::uint32_t Shuffle(std::uint32_t value, std::uint32_t source GEM
   GEMMD_IN_EMULATOR(return emulator::Shuffle(value, source, site);)
 }
 
+// vote.sync.any with a full mask: whether any lane says so.
+GEMMD_DEVICE bool AnyInWarp(bool says_so GEMMD_SITE) {
+  GEMMD_ON_DEVICE(return __any_sync(0xffffffffu, says_so) != 0;)
+  GEMMD_IN_EMULATOR(return emulator::AnyInWarp(says_so, site);)
+}
+
 }  // namespace GEMMD_BACKEND
 }  // namespace gemmd::ptx

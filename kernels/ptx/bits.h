@@ -17,6 +17,29 @@ GEMMD_DEVICE std::uint32_t MaskAndSet(std::uint32_t word, std::uint32_t mask, st
   GEMMD_IN_EMULATOR(return (word & mask) | set;)
 }
 
+// shf.l.wrap.b32: `count` is 0 to 31.
+GEMMD_DEVICE std::uint32_t RotateLeft(std::uint32_t word, std::uint32_t count) {
+  GEMMD_ON_DEVICE(return __funnelshift_l(word, word, count);)
+  GEMMD_IN_EMULATOR(return count == 0 ? word : word << count | word >> (32 - count);)
+}
+
+// max.u16x2: of each half.
+GEMMD_DEVICE std::uint32_t MaxOfHalves(std::uint32_t a, std::uint32_t b) {
+  GEMMD_ON_DEVICE(std::uint32_t result; asm("max.u16x2 %0, %1, %2;"
+                                            : "=r"(result)
+                                            : "r"(a), "r"(b));
+                  return result;)
+  GEMMD_IN_EMULATOR(const std::uint32_t low = (a & 0xffff) > (b & 0xffff) ? a & 0xffff : b & 0xffff;
+                    const std::uint32_t high = a >> 16 > b >> 16 ? a >> 16 : b >> 16;
+                    return high << 16 | low;)
+}
+
+// prmt.b32: byte `nth` of the word in bits 0 to 7 and 16 to 23, zeros elsewhere.
+GEMMD_DEVICE std::uint32_t ByteInHalves(std::uint32_t word, int nth) {
+  GEMMD_ON_DEVICE(return __byte_perm(word, 0, 0x4040 | nth << 8 | nth);)
+  GEMMD_IN_EMULATOR(return (word >> (8 * nth) & 0xff) * 0x00010001;)
+}
+
 // Returns `value`, and hides from the compiler how it was computed: the compiler then keeps it in a
 // register, where it would compute it again at each use.
 GEMMD_DEVICE std::uint32_t Keep(std::uint32_t value) {
@@ -30,6 +53,16 @@ template <int kCount>
 GEMMD_DEVICE void KeepAll(std::uint32_t (&values)[kCount]) {
   GEMMD_UNROLL
   for (int i = 0; i < kCount; ++i) values[i] = Keep(values[i]);
+}
+
+// The same for accumulators: what reads them stays behind the wait that comes before.
+template <int kCount>
+GEMMD_DEVICE void KeepAll(float (&values)[kCount]) {
+  GEMMD_UNROLL
+  for (float& value : values) {
+    GEMMD_ON_DEVICE(asm volatile("" : "+f"(value)::"memory");)
+    GEMMD_IN_EMULATOR(static_cast<void>(value);)
+  }
 }
 
 }  // namespace GEMMD_BACKEND

@@ -82,7 +82,7 @@ std::optional<WeightPlane> PackedPlaneOf(const Problem& problem, WorkPlane plane
 MatrixLayout ResidentPlaneOf(const Problem& landed, WorkPlane plane) {
   const std::optional<WeightPlane> packed = PackedPlaneOf(landed, plane);
   if (!packed.has_value()) return PlaneOf(landed, plane);
-  const std::uint64_t piece_bytes = PackedPieceBytes(*packed);
+  const std::uint64_t piece_bytes = PackedPieceBytes(landed, *packed);
   const auto pieces = static_cast<std::int64_t>(PackedBytes(landed, *packed) / piece_bytes);
   const auto bytes = static_cast<std::int64_t>(piece_bytes);
   return {DataType::kUint8, pieces, bytes, Order::kRowMajor, bytes};

@@ -146,6 +146,10 @@ std::vector<Problem> Problems() {
     problems.push_back(PackedProblem(5, 136, 192, a, DataType::kUint4, true));
     problems.push_back(PackedProblem(66, 136, 320, a, DataType::kUint4, false));
   }
+  for (const std::int64_t m : {5, 66}) {
+    problems.push_back(PackedProblem(m, 136, 320, DataType::kBf16, DataType::kFp4E2M1, false));
+    problems.back().b_scaling = Scaling{true, DataType::kE8M0, 1, 32};
+  }
   return problems;
 }
 
@@ -157,8 +161,13 @@ std::vector<std::uint8_t> PackedPlane(const Problem& problem, WeightPlane plane,
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     bytes[i] = static_cast<std::uint8_t>(generator());
     if (plane == WeightPlane::kZeroPoints) bytes[i] &= 15;
-    // f16 of 2^-9 to 2^-5.
-    if (plane == WeightPlane::kScales && i % 2 == 1) bytes[i] = 0x18 + bytes[i] % 16;
+    if (plane != WeightPlane::kScales) continue;
+    // E8M0 of 2^-8 to 2^7; f16 of 2^-9 to 2^-5.
+    if (problem.b_scaling.type == DataType::kE8M0) {
+      bytes[i] = 119 + bytes[i] % 16;
+    } else if (i % 2 == 1) {
+      bytes[i] = 0x18 + bytes[i] % 16;
+    }
   }
   return bytes;
 }

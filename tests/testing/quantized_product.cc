@@ -47,7 +47,7 @@ QuantizedOperand Draws::Lines(const QuantFormat& format, std::int64_t lines, std
     const bool has_tiles = type == DataType::kE8M0 || type == DataType::kFp8E4M3;
     if (limits.is_on_the_wire ? operand.scaling.block_k != kWhole
                               : !operand.scaling.scales_whole_lines()) {
-      const bool any = has_tiles || !limits.is_on_the_wire;
+      const bool any = (has_tiles || !limits.is_on_the_wire) && !limits.is_untiled;
       operand.scaling.order = static_cast<ScaleOrder>(Below(any ? 3 : 2));
     }
     const absl::StatusOr<QuantizedMatrix> quantized =
@@ -182,6 +182,7 @@ SumBound SumBoundOf(const Problem& problem, const std::string& kernel) {
   // Eight steps of tensor cores in a group, then a rounding for each
   // (hopper/quant/quant_registry.h).
   if (kernel == "sm90/packed_int4") return {(144 + k / 128) * 0x1p-24 + 0x1p-22, true};
+  if (kernel == "sm90/packed_mxfp4") return {18 * (k / 16) * 0x1p-24 + 0x1p-22, true};
   if (kernel == "cublaslt/fp8_blocks") return {(k + 4) * 0x1p-24 + 0x1p-9, false};
   if (kernel == "cpu/quantized_int") {
     const double pieces =

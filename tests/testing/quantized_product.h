@@ -35,6 +35,7 @@ class Draws {
     bool is_tight = false;        // no padding between lines
     bool is_on_the_wire = false;  // scales in no order that a client cannot send
     bool is_k_major = false;      // lines contiguous in memory
+    bool is_untiled = false;      // scales along K or along lines
   };
   // Lines of K elements, of a quantized format or of a real type without scales. The plane has
   // either order, lies either way, and may have padding between its lines.

@@ -6,6 +6,8 @@
 // is that of wide.h, and depends on nothing else: the bits of a row do not depend on M or the
 // tiling.
 //
+// Weights that are exact in bf16 have another order: few_chain.h.
+//
 // The splits of a strip have groups of their own and exchange sums: each has a share of the values,
 // to which it adds the sums of all splits in that order. A turn's sums are added a turn later, when
 // the others have long written theirs.
@@ -14,14 +16,13 @@
 #include <cmath>
 
 #include "kernels/hopper/quant/decoder.h"
+#include "kernels/hopper/quant/few_chain.h"
+#include "kernels/hopper/quant/few_layout.h"
+#include "kernels/hopper/quant/few_loaders.h"
 #include "kernels/hopper/quant/finish.h"
 #include "kernels/hopper/quant/params.h"
-#include "kernels/hopper/quant/tilings.h"
-#include "kernels/mma/ring.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/bits.h"
-#include "kernels/ptx/bulk_copy.h"
-#include "kernels/ptx/fences.h"
 #include "kernels/ptx/grid_dependency.h"
 #include "kernels/ptx/indices.h"
 #include "kernels/ptx/matrix_memory.h"
@@ -29,73 +30,6 @@
 
 namespace gemmd::hopper::quant {
 inline namespace GEMMD_BACKEND {
-
-// Buffers for a turn's sums. A warp that writes turn t + 4 has waited for all that others wrote in
-// turn t + 2, before which they had added turn t's: with fewer it would have to ask.
-inline constexpr int kExchanges = 4;
-
-template <int kTiling, class Decoder>
-struct FewLayout {
-  static constexpr FewTiling kValues = kFewTilings[kTiling];
-  static constexpr int kBoxRows = kValues.rows;
-  static constexpr int kColumns = kBoxRows < 8 ? 8 : kBoxRows;  // of the instructions
-  static constexpr int kStrips = kValues.strips;
-  static constexpr int kSplits = kValues.splits;
-  static constexpr int kGroups = kValues.groups;
-  static constexpr int kTurnGroups = kSplits * kGroups;
-  static constexpr int kBlockLines = kStrips * kStripLines;
-  static constexpr int kWarps = kStrips * kSplits;
-  static constexpr int kThreads = (kWarps + 2) * 32;
-  static constexpr int kBlocks = kValues.blocks;
-
-  static constexpr int kWeightStages = kValues.weight_stages;
-  // A stage has a chunk's codes of the turn's groups, of the strips that are the block's, and then
-  // the next chunk's; behind all codes the scales of whole chunks, and then their zero points.
-  static constexpr int kChunks = kStrips < kChunkStrips ? 1 : kStrips / kChunkStrips;
-  static constexpr int kGroupCodes = kStrips / kChunks * kCodeBytes;
-  static constexpr int kGroupScales = kChunkStrips * kScaleBytes;
-  static constexpr int kGroupZeros = Decoder::kHasZeros ? kChunkStrips * kZeroBytes : 0;
-  static constexpr int kScalesAt = kChunks * kTurnGroups * kGroupCodes;
-  static constexpr int kZerosAt = kScalesAt + kChunks * kTurnGroups * kGroupScales;
-  static constexpr int kWeightStageBytes = kZerosAt + kChunks * kTurnGroups * kGroupZeros;
-  // A lies in slabs of 64 of K: swizzled lines of 128 bytes.
-  static constexpr int kSlabBytes = kBoxRows * 128;
-  static constexpr int kTurnSlabs = kTurnGroups * kGroupSlabs;
-  static constexpr int kRowStages = kValues.row_stages;
-  static constexpr int kRowStageBytes = kTurnSlabs * kSlabBytes;
-
-  static constexpr int kSums = kColumns / 2;  // of a lane, for a group
-  static constexpr int kShare = kSums / kSplits;
-  // Bytes that a warp writes: a lane's part for one other, all parts for all others, and scales.
-  static constexpr int kPartBytes = kShare * kGroups * 4;
-  static constexpr int kPieceBytes = kPartBytes < 16 ? kPartBytes : 16;  // of one instruction
-  static constexpr int kPieces = kPartBytes / kPieceBytes;
-  static constexpr int kPartsBytes = (kSplits - 1) * kPartBytes * 32;
-  static constexpr int kSlotBytes = kPartsBytes + kGroups * 32;
-
-  static constexpr int kRowsAt = 0;
-  static constexpr int kWeightsAt = kRowStages * kRowStageBytes;
-  static constexpr int kSlotsAt = kWeightsAt + kWeightStages * kWeightStageBytes;
-  static constexpr int kBarriersAt = kSlotsAt + kExchanges * kWarps * kSlotBytes;
-  static constexpr int kWeightsFull = kBarriersAt;
-  static constexpr int kWeightsEmpty = kWeightsFull + kWeightStages * 8;
-  static constexpr int kRowsFull = kWeightsEmpty + kWeightStages * 8;
-  static constexpr int kRowsEmpty = kRowsFull + kRowStages * 8;
-  static constexpr int kExchanged = kRowsEmpty + kRowStages * 8;
-  static constexpr int kSharedBytes = kExchanged + kExchanges * kStrips * 8;
-
-  static_assert(kRowStageBytes % 1024 == 0);
-  static_assert(kBoxRows == 1 || kBoxRows == 8 || kBoxRows == 16);
-  static_assert(kWeightStageBytes % 16 == 0 && kSlotsAt % 16 == 0 && kBarriersAt % 8 == 0);
-  // A multiprocessor has 228 KB, of which each block costs one more.
-  static_assert(kBlocks * (kSharedBytes + 1024) <= 228 * 1024 && kSharedBytes <= 227 * 1024);
-};
-
-// A register of the instruction's result: lines lane / 4 and, of side 1, eight below; rows of A in
-// eights, and a lane's two.
-GEMMD_DEVICE constexpr int SumIndex(int side, int eight, int which) {
-  return eight * 4 + side * 2 + which;
-}
 
 // The values of an owner's share, in order: all of one side, and of four owners each half of that.
 template <class Layout>
@@ -114,150 +48,6 @@ struct alignas(kWords * 4) Words {
   std::uint32_t word[kWords];
 };
 
-template <class Layout>
-struct FewBlock {
-  ptx::SharedAddress shared;
-
-  GEMMD_DEVICE ptx::SharedAddress WeightsFull(std::uint32_t stage) const {
-    return shared + Layout::kWeightsFull + stage * 8;
-  }
-  GEMMD_DEVICE ptx::SharedAddress WeightsEmpty(std::uint32_t stage) const {
-    return shared + Layout::kWeightsEmpty + stage * 8;
-  }
-  GEMMD_DEVICE ptx::SharedAddress RowsFull(std::uint32_t stage) const {
-    return shared + Layout::kRowsFull + stage * 8;
-  }
-  GEMMD_DEVICE ptx::SharedAddress RowsEmpty(std::uint32_t stage) const {
-    return shared + Layout::kRowsEmpty + stage * 8;
-  }
-  GEMMD_DEVICE ptx::SharedAddress Exchanged(std::uint32_t buffer, std::uint32_t strip) const {
-    return shared + Layout::kExchanged + (buffer * Layout::kStrips + strip) * 8;
-  }
-
-  GEMMD_DEVICE void Initialise() const {
-    for (std::uint32_t s = 0; s < Layout::kWeightStages; ++s) {
-      ptx::MbarrierInit(WeightsFull(s), 1);
-      ptx::MbarrierInit(WeightsEmpty(s), Layout::kWarps);
-    }
-    for (std::uint32_t s = 0; s < Layout::kRowStages; ++s) {
-      ptx::MbarrierInit(RowsFull(s), 1);
-      ptx::MbarrierInit(RowsEmpty(s), Layout::kWarps);
-    }
-    for (std::uint32_t b = 0; b < kExchanges; ++b) {
-      for (std::uint32_t s = 0; s < Layout::kStrips; ++s) {
-        ptx::MbarrierInit(Exchanged(b, s), Layout::kSplits);
-      }
-    }
-    ptx::FenceMbarrierInit();
-  }
-};
-
-// One thread loads weights, and another one A: a copy takes its thread some 100 cycles, however
-// small.
-template <class Layout, class Decoder>
-class FewWeightLoader {
- public:
-  GEMMD_DEVICE FewWeightLoader(const QuantParams& params, const FewBlock<Layout>& block)
-      : params_(params), block_(block) {
-    const std::uint32_t strip = ptx::BlockIndexX() * Layout::kStrips;
-    unit_ = static_cast<std::int64_t>(strip / kChunkStrips) * ChunkLineUnits();
-    first_strip_ = strip % kChunkStrips;
-  }
-
-  // The ring's first turns, for which nobody waits.
-  GEMMD_DEVICE void LoadFirst() {
-    for (int stage = 0; stage < Layout::kWeightStages; ++stage) {
-      if (!Load()) return;
-    }
-  }
-  GEMMD_DEVICE void Run() {
-    while (Load()) {
-    }
-  }
-
- private:
-  // From a chunk to the next one.
-  GEMMD_DEVICE std::int64_t ChunkLineUnits() const {
-    return std::int64_t{params_.k_groups} * kChunkStrips;
-  }
-
-  // Returns whether there was a turn left.
-  GEMMD_DEVICE bool Load() {
-    const std::int32_t left = params_.k_groups - turn_ * Layout::kTurnGroups;
-    if (left <= 0) return false;
-    const std::uint32_t stage = ring_.stage;
-    if (turn_ >= Layout::kWeightStages) {
-      ptx::MbarrierWait(block_.WeightsEmpty(stage), ring_.parity ^ 1);
-    }
-    const std::int32_t groups = left < Layout::kTurnGroups ? left : Layout::kTurnGroups;
-    const ptx::SharedAddress full = block_.WeightsFull(stage);
-    const ptx::SharedAddress to =
-        block_.shared + Layout::kWeightsAt + stage * Layout::kWeightStageBytes;
-    ptx::MbarrierArriveExpect(
-        full, static_cast<std::uint32_t>(groups) * Layout::kChunks *
-                  (Layout::kGroupCodes + Layout::kGroupScales + Layout::kGroupZeros));
-    GEMMD_UNROLL
-    for (int chunk = 0; chunk < Layout::kChunks; ++chunk) {
-      LoadChunk(to, chunk, unit_ + chunk * ChunkLineUnits(), groups, full);
-    }
-    unit_ += Layout::kTurnGroups * kChunkStrips;
-    ring_.Next();
-    if (turn_++ == params_.trigger) ptx::LaunchDependentGrid();
-    return true;
-  }
-
-  // The groups of a chunk from unit `unit` on. Strips of half a chunk lie apart; their scales are
-  // too few to be fetched apart.
-  GEMMD_DEVICE void LoadChunk(ptx::SharedAddress stage, int chunk, std::int64_t unit,
-                              std::int32_t groups, ptx::SharedAddress full) const {
-    const auto load = [&](ptx::SharedAddress to, const std::uint8_t* from, std::uint32_t bytes) {
-      ptx::BulkLoad(to, from, bytes, full, ptx::CachePolicy::kEvictFirst);
-    };
-    const auto count = static_cast<std::uint32_t>(groups);
-    const ptx::SharedAddress codes = stage + chunk * (Layout::kTurnGroups * Layout::kGroupCodes);
-    const std::uint8_t* const from = params_.codes + (unit + first_strip_) * kCodeBytes;
-    if constexpr (Layout::kStrips >= kChunkStrips) {
-      load(codes, from, count * Layout::kGroupCodes);
-    } else {
-      for (std::uint32_t g = 0; g < count; ++g) {
-        load(codes + g * Layout::kGroupCodes, from + g * (kChunkStrips * kCodeBytes),
-             Layout::kGroupCodes);
-      }
-    }
-    load(stage + Layout::kScalesAt + chunk * (Layout::kTurnGroups * Layout::kGroupScales),
-         params_.scales + unit * kScaleBytes, count * Layout::kGroupScales);
-    if constexpr (Decoder::kHasZeros) {
-      load(stage + Layout::kZerosAt + chunk * (Layout::kTurnGroups * Layout::kGroupZeros),
-           params_.zero_points + unit * kZeroBytes, count * Layout::kGroupZeros);
-    }
-  }
-
-  const QuantParams& params_;
-  const FewBlock<Layout>& block_;
-  std::int64_t unit_;          // the next group's, of the block's first chunk
-  std::uint32_t first_strip_;  // of a chunk
-  std::int32_t turn_ = 0;
-  mma::RingPosition<Layout::kWeightStages> ring_;
-};
-
-// A turn of A is one copy.
-template <class Layout>
-GEMMD_DEVICE void LoadRows(const QuantParams& params, const FewBlock<Layout>& block) {
-  const std::int32_t turns = (params.k_groups + Layout::kTurnGroups - 1) / Layout::kTurnGroups;
-  mma::RingPosition<Layout::kRowStages> ring;
-  for (std::int32_t turn = 0; turn < turns; ++turn) {
-    if (turn >= Layout::kRowStages) {
-      ptx::MbarrierWait(block.RowsEmpty(ring.stage), ring.parity ^ 1);
-    }
-    const ptx::SharedAddress full = block.RowsFull(ring.stage);
-    ptx::MbarrierArriveExpect(full, Layout::kRowStageBytes);
-    ptx::TensorLoad3DCached(block.shared + Layout::kRowsAt + ring.stage * Layout::kRowStageBytes,
-                            &params.rows, 0, 0, turn * Layout::kTurnSlabs, full,
-                            ptx::CachePolicy::kNormal);
-    ring.Next();
-  }
-}
-
 // A warp that multiplies. Its addresses run along with the rings: it is short of instructions, not
 // of registers.
 template <class Layout, class Decoder, std::uint32_t kSplit>
@@ -275,21 +65,13 @@ class FewWarp {
     // Scales are there of whole chunks.
     const std::uint32_t strip = (ptx::BlockIndexX() * Layout::kStrips + strip_) % kChunkStrips;
     scales_ = ptx::Keep(stage + Layout::kScalesAt + before * Layout::kGroupScales +
-                        strip * kScaleBytes + lane_ / 4 * 4);
+                        strip * Decoder::kScaleBytes + lane_ / 4 * (Decoder::kScaleBytes / 8));
     if constexpr (Decoder::kHasZeros) {
       zeros_ = ptx::Keep(stage + Layout::kZerosAt + before * Layout::kGroupZeros +
                          strip * kZeroBytes + lane_ / 4 * 2);
     }
     weights_full_ = ptx::Keep(shared + Layout::kWeightsFull);
-    // This lane's line of ldmatrix. A row that A does not have is zeros; where the slab has one
-    // row, that row is all.
-    const std::uint32_t slab = kSplit * kOwnSlabs;
-    const std::uint32_t row = Layout::kBoxRows == 1   ? 0
-                              : Layout::kBoxRows == 8 ? lane_ % 8
-                                                      : lane_ / 16 * 8 + lane_ % 8;
-    const std::uint32_t line = slab * Layout::kBoxRows + row;
-    const std::uint32_t sixteen = Layout::kColumns == 8 ? lane_ / 8 : lane_ / 8 % 2;
-    rows_ = ptx::Keep(shared + Layout::kRowsAt + line * 128 + (sixteen ^ (line % 8)) * 16);
+    rows_ = ptx::Keep(shared + Layout::kRowsAt + RowLineOf<Layout>(lane_, kSplit * kOwnSlabs));
     rows_full_ = ptx::Keep(shared + Layout::kRowsFull);
     slot_ = ptx::Keep(shared + Layout::kSlotsAt + SlotAt(kSplit) + lane_ * Layout::kPieceBytes);
     slot_scales_ =
@@ -378,16 +160,13 @@ class FewWarp {
     if constexpr (Decoder::kHasZeros) zeros_ += static_cast<std::uint32_t>(bytes);
   }
 
-  // Loads kFirst .. of group q. The address is that of the lane with some bits turned, which say
-  // which 16 bytes of the line, and the slab behind.
+  // Loads kFirst .. of group q.
   template <int kFirst, int kCount>
   GEMMD_DEVICE void LoadColumns(int q, Columns& columns) const {
     GEMMD_UNROLL
     for (int load = kFirst; load < kFirst + kCount; ++load) {
       const int step = load * (kSteps / kLoads);
-      const int slab = q * kGroupSlabs + step / 4;
-      const int turned = step % 4 * 32 + (Layout::kBoxRows == 1 ? slab * 16 : 0);
-      ptx::LoadMatrix4(columns[load], (rows_ ^ turned) + slab * Layout::kSlabBytes);
+      ptx::LoadMatrix4(columns[load], RowsAt<Layout>(rows_, q * kGroupSlabs + step / 4, step % 4));
     }
   }
 
@@ -455,7 +234,7 @@ class FewWarp {
       GEMMD_UNROLL
       for (int q = 0; q < kCount; ++q) {
         std::uint32_t fragment[4];
-        decoder_[q].Decode(WordOf(words_[q][step / 4], step % 4), fragment);
+        decoder_[q].Decode(WordOf(words_[q][step / 4], step % 4), step, fragment);
         if constexpr (Layout::kColumns == 8) {
           // Two steps a load.
           const int at = step % 2 * 2;
@@ -676,7 +455,12 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((FewLayout<kTiling, Decoder>::kThreads),
     // D may be written once a stage of A has come, so the preceding grid must have ended by then.
     // Waiting here costs no issue slots, as polling a stage's mbarrier would.
     ptx::WaitForPrecedingGrid();
-    RunSplit<Layout, Decoder, 0>(params, block.shared, warp);
+    if constexpr (Decoder::kIsChain) {
+      ChainWarp<Layout, Decoder> me(params, block.shared, warp);
+      me.Run();
+    } else {
+      RunSplit<Layout, Decoder, 0>(params, block.shared, warp);
+    }
   }
 }
 

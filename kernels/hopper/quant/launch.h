@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "kernels/hopper/quant/few.h"
+#include "kernels/hopper/quant/packed_places.h"
 #include "kernels/hopper/quant/wide.h"
 #include "kernels/hopper/quant/zero_kind.h"
 #include "kernels/kernel.h"
@@ -80,11 +81,12 @@ inline absl::StatusOr<QuantParams> MakeParams(const Problem& problem, const Argu
 
 inline std::vector<ptx::DeviceBuffer> Buffers(const Problem& problem, const Arguments& arguments) {
   const auto units = static_cast<std::uint64_t>(UnitsOf(problem.n, problem.k));
+  const auto scale_bytes = static_cast<std::uint64_t>(ScaleBytes(CodeFormatOf(problem)));
   const bool is_settled = arguments.b_is_settled;
   std::vector<ptx::DeviceBuffer> buffers = {
       {arguments.a, problem.a.size_bytes(), "A"},
       {arguments.b, units * kCodeBytes, "B", true, is_settled},
-      {arguments.b_scales, units * kScaleBytes, "B's scales", true, is_settled},
+      {arguments.b_scales, units * scale_bytes, "B's scales", true, is_settled},
       {arguments.d, problem.d.size_bytes(), "D", false}};
   if (ZeroKindOf(problem) == ZeroKind::kPlane) {
     buffers.push_back(
@@ -125,7 +127,7 @@ absl::Status LaunchFewOf(const Problem& problem, const Arguments& arguments,
 }
 
 template <template <class> class Launcher>
-absl::Status LaunchByFormat(const Problem& problem, const Arguments& arguments,
+absl::Status LaunchIntegers(const Problem& problem, const Arguments& arguments,
                             const LaunchTarget& target) {
   const bool is_bf16 = problem.a.type == DataType::kBf16;
   switch (ZeroKindOf(problem)) {
@@ -197,19 +199,29 @@ struct Wide {
   };
 };
 
-// B's planes are packed (packed.h).
+// B's planes are packed (packed.h), its codes integers.
 // REQUIRES: what Rejection() of the family says; problem.m is at most the tiling's rows.
 template <int kTiling>
 absl::Status LaunchFew(const Problem& problem, const Arguments& arguments,
                        const LaunchTarget& target) {
-  return LaunchByFormat<Few<kTiling>::template Launcher>(problem, arguments, target);
+  return LaunchIntegers<Few<kTiling>::template Launcher>(problem, arguments, target);
 }
 
-// The same for any number of rows.
+// The same by codes whose values are exact in bf16; tilings are those of kChainTilings.
+template <int kTiling>
+absl::Status LaunchChain(const Problem& problem, const Arguments& arguments,
+                         const LaunchTarget& target) {
+  return LaunchFewOf<kTiling, Mxfp4Decoder>(problem, arguments, target);
+}
+
+// Any number of rows, by codes of either kind.
 template <int kTiling>
 absl::Status LaunchWide(const Problem& problem, const Arguments& arguments,
                         const LaunchTarget& target) {
-  return LaunchByFormat<Wide<kTiling>::template Launcher>(problem, arguments, target);
+  if (CodeFormatOf(problem) == CodeFormat::kE2m1) {
+    return LaunchWideOf<kTiling, Mxfp4Decoder>(problem, arguments, target);
+  }
+  return LaunchIntegers<Wide<kTiling>::template Launcher>(problem, arguments, target);
 }
 
 }  // namespace GEMMD_BACKEND

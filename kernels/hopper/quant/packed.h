@@ -9,14 +9,16 @@
 //   (strip / 4 * groups + group) * 4 + strip % 4
 //
 //   codes         1024 bytes: at h * 512 + lane * 16 + w * 4 the word of step 4 h + w for a lane
-//   scales        32 bytes: at pair * 4 the scales of lines `pair` and `pair` + 8, f16
+//   scales        32 bytes: at pair * 4 the scales of lines `pair` and `pair` + 8, f16; of mxfp4
+//                 64 bytes: at pair * 8 the four of line `pair`, then those of `pair` + 8, E8M0
 //   zero points   16 bytes: at pair * 2 those of the same lines
 //
 // A word has the eight codes of a lane's four registers of A's fragment (kernels/ptx/mma_sync.h):
-// that of register j, half h, is in the bits from 16 h + 4 j on: line lane / 4 + j % 2 * 8 of the
-// strip, and of the step's K element lane % 4 * 2 + j / 2 * 8 + h. Codes and zero points of int4
-// are those of uint4, 8 more than they stand for. Padding, of N and K to 128, is zeros:
-// its lines are not stored, and where K ends A is zero.
+// that of register j, half h, is of line lane / 4 + j % 2 * 8 of the strip, and of the step's K
+// element lane % 4 * 2 + j / 2 * 8 + h. CodeBit() says where its bits are: an integer's are
+// together, those of E2M1 lie so that few rotations bring all to their places in bf16. Codes and
+// zero points of int4 are those of uint4, 8 more than they stand for. Padding, of N and K to 128,
+// is zeros: its lines are not stored, and where K ends A is zero.
 #pragma once
 
 #include <cstdint>
@@ -33,10 +35,40 @@ inline constexpr int kSteps = kGroupK / kStepK;
 inline constexpr int kSlabK = 64;
 inline constexpr int kGroupSlabs = kGroupK / kSlabK;
 
+// The type of the codes, and with it that of their scales.
+enum class CodeFormat : std::uint8_t {
+  kInteger,  // int4 and uint4, f16 scales of 128 of K
+  kE2m1,     // mxfp4: E8M0 scales of 32 of K
+};
+
 // Of a unit.
 inline constexpr int kCodeBytes = kStripLines * kGroupK / 2;
-inline constexpr int kScaleBytes = kStripLines * 2;
 inline constexpr int kZeroBytes = kStripLines;
+
+// Scales of a line's group, and their size.
+constexpr int ScalesOf(CodeFormat format) { return format == CodeFormat::kInteger ? 1 : 4; }
+constexpr int ScaleSize(CodeFormat format) { return format == CodeFormat::kInteger ? 2 : 1; }
+constexpr int ScaleBytes(CodeFormat format) {
+  return kStripLines * ScalesOf(format) * ScaleSize(format);
+}
+
+// The rotation of a word to the left that brings bit `bit` of register j's codes to its place in
+// bf16: the sign to 15, the exponent's two bits to 8 and 7, the fraction's to 6.
+constexpr int E2m1Rotation(int j, int bit) {
+  constexpr int kRotations[] = {0, 4, 10, 14};
+  return j == 3 && bit == 0 ? 6 : kRotations[j];
+}
+// The place in its word of bit `bit` (0 the lowest) of the code of register j, half `half`.
+constexpr int CodeBit(CodeFormat format, int j, int half, int bit) {
+  if (format == CodeFormat::kInteger) return 16 * half + 4 * j + bit;
+  const int in_bf16 = bit == 3 ? 15 : 6 + bit;
+  return (in_bf16 + 16 * half + 32 - E2m1Rotation(j, bit)) % 32;
+}
+// For device code, which may not call them.
+template <int kRegister, int kBit>
+inline constexpr int kE2m1Rotation = E2m1Rotation(kRegister, kBit);
+template <CodeFormat kFormat, int kRegister, int kHalf, int kBit>
+inline constexpr int kCodeBit = CodeBit(kFormat, kRegister, kHalf, kBit);
 
 // The number that is taken from a stored code: one for all of them, or one for each scale.
 enum class ZeroKind : std::uint8_t { kNone, kEight, kPlane };

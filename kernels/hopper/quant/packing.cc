@@ -12,6 +12,8 @@
 namespace gemmd {
 namespace {
 
+using hopper::quant::CodeFormat;
+using hopper::quant::CodeFormatOf;
 using hopper::quant::PackedPlaces;
 
 static_assert(kPackedLines == std::int64_t{2} * hopper::quant::kChunkLines);
@@ -38,6 +40,22 @@ void SetCode(std::uint8_t* codes, std::int64_t index, std::uint32_t code) {
   byte = static_cast<std::uint8_t>((byte & ~(15U << shift)) | code << shift);
 }
 
+// The code of register code % 4, half code / 4.
+std::uint32_t CodeIn(std::uint32_t word, CodeFormat format, int code) {
+  std::uint32_t value = 0;
+  for (int bit = 0; bit < 4; ++bit) {
+    value |= (word >> hopper::quant::CodeBit(format, code % 4, code / 4, bit) & 1) << bit;
+  }
+  return value;
+}
+
+// Of a plane of scales or zero points.
+struct VectorElements {
+  std::int64_t size;   // bytes
+  std::int64_t count;  // of a line's group
+  std::uint32_t bias;
+};
+
 void UnpackCodes(const PackedPlaces& places, const Piece& piece, const std::uint8_t* from,
                  std::uint8_t* to) {
   for (std::int64_t at = 0; at < hopper::quant::kCodeBytes; at += 4) {
@@ -45,48 +63,67 @@ void UnpackCodes(const PackedPlaces& places, const Piece& piece, const std::uint
     std::memcpy(&word, from + at, sizeof word);
     const std::int64_t lane = at % 512 / 16;
     const std::int64_t step = at / 512 * 4 + at % 16 / 4;
-    for (std::int64_t code = 0; code < 8; ++code) {
-      const std::int64_t j = code % 4;
+    for (int code = 0; code < 8; ++code) {
+      const int j = code % 4;
       const std::int64_t line = piece.first_line + lane / 4 + j % 2 * 8;
       const std::int64_t k = piece.group * hopper::quant::kGroupK + step * hopper::quant::kStepK +
                              lane % 4 * 2 + j / 2 * 8 + code / 4;
       if (line >= places.n || k >= places.k) continue;
       SetCode(to, line * places.line_stride + k * places.k_stride,
-              (word >> (4 * code) & 15) ^ places.bias);
+              CodeIn(word, places.format, code) ^ places.bias);
     }
   }
 }
 
-void UnpackVector(const PackedPlaces& places, const Piece& piece, WeightPlane plane,
+// Elements of `size` bytes, `count` of a line's group, less `bias`.
+void UnpackVector(const PackedPlaces& places, const Piece& piece, const VectorElements& elements,
                   const std::uint8_t* from, std::uint8_t* to) {
-  for (std::int64_t nth = 0; nth < hopper::quant::kStripLines; ++nth) {
+  const std::int64_t size = elements.size;
+  for (std::int64_t at = 0; at < hopper::quant::kStripLines * elements.count; ++at) {
+    const std::int64_t nth = at / elements.count;
     const std::int64_t line = piece.first_line + nth / 2 + nth % 2 * 8;
-    if (line >= places.n) continue;
-    const std::int64_t place =
-        line * places.scale_line_stride + piece.group * places.scale_group_stride;
-    if (plane == WeightPlane::kScales) {
-      std::memcpy(to + place * 2, from + nth * 2, 2);
-    } else {
-      to[place] = static_cast<std::uint8_t>(from[nth] - places.bias);
-    }
+    const std::int64_t block = piece.group * elements.count + at % elements.count;
+    if (line >= places.n || block >= places.scale_blocks) continue;
+    std::uint8_t* const place =
+        to + (line * places.scale_line_stride + block * places.scale_block_stride) * size;
+    std::memcpy(place, from + at * size, static_cast<std::size_t>(size));
+    *place = static_cast<std::uint8_t>(*place - elements.bias);
   }
+}
+
+VectorElements ElementsOf(const PackedPlaces& places, WeightPlane plane) {
+  if (plane == WeightPlane::kZeroPoints) return {1, 1, places.bias};
+  return {hopper::quant::ScaleSize(places.format), hopper::quant::ScalesOf(places.format), 0};
+}
+
+// Of A and of B, without their shapes.
+std::string FormatRejection(const Problem& problem) {
+  const bool is_e2m1 = CodeFormatOf(problem) == CodeFormat::kE2m1;
+  if (!IsHalf(problem.a.type)) {
+    return absl::StrCat("takes A of f16 or bf16, not ", Name(problem.a.type));
+  }
+  if (problem.b.type != DataType::kInt4 && problem.b.type != DataType::kUint4 && !is_e2m1) {
+    return absl::StrCat("takes B of int4, uint4 or fp4_e2m1, not ", Name(problem.b.type));
+  }
+  const Scaling& scaling = problem.b_scaling;
+  const DataType scale = is_e2m1 ? DataType::kE8M0 : DataType::kF16;
+  const std::int64_t block_k = is_e2m1 ? 32 : hopper::quant::kGroupK;
+  if (!scaling.has_scales || scaling.type != scale || scaling.block_lines != 1 ||
+      scaling.block_k != block_k || scaling.has_tensor_scale ||
+      scaling.order == ScaleOrder::kTiles128x4) {
+    return absl::StrCat("takes ", Name(scale), " scales of 1 x ", block_k, " for B of ",
+                        Name(problem.b.type), ", not ", Name(scaling));
+  }
+  if (is_e2m1 && problem.a.type != DataType::kBf16) {
+    return absl::StrCat("takes A of bf16 by B of fp4_e2m1, not ", Name(problem.a.type));
+  }
+  return "";
 }
 
 }  // namespace
 
 std::string PackingRejection(const Problem& problem) {
-  const Scaling& scaling = problem.b_scaling;
-  if (!IsHalf(problem.a.type)) {
-    return absl::StrCat("takes A of f16 or bf16, not ", Name(problem.a.type));
-  }
-  if (problem.b.type != DataType::kInt4 && problem.b.type != DataType::kUint4) {
-    return absl::StrCat("takes B of int4 or uint4, not ", Name(problem.b.type));
-  }
-  if (!scaling.has_scales || scaling.type != DataType::kF16 || scaling.block_lines != 1 ||
-      scaling.block_k != hopper::quant::kGroupK || scaling.has_tensor_scale ||
-      scaling.order == ScaleOrder::kTiles128x4) {
-    return absl::StrCat("takes f16 scales of 1 x 128 for B, not ", Name(scaling));
-  }
+  if (std::string rejection = FormatRejection(problem); !rejection.empty()) return rejection;
   if (problem.k % hopper::quant::kSlabK != 0) {
     return absl::StrCat("takes K that is a multiple of ", hopper::quant::kSlabK, ", not ",
                         problem.k);
@@ -107,26 +144,18 @@ std::string PackingRejection(const Problem& problem) {
   return "";
 }
 
-std::uint64_t PackedPieceBytes(WeightPlane plane) {
-  switch (plane) {
-    case WeightPlane::kCodes:
-      return hopper::quant::kCodeBytes;
-    case WeightPlane::kScales:
-      return hopper::quant::kScaleBytes;
-    case WeightPlane::kZeroPoints:
-      break;
-  }
-  return hopper::quant::kZeroBytes;
+std::uint64_t PackedPieceBytes(const Problem& problem, WeightPlane plane) {
+  return static_cast<std::uint64_t>(hopper::quant::PieceBytes(CodeFormatOf(problem), plane));
 }
 
 std::uint64_t PackedBytes(const Problem& problem, WeightPlane plane) {
   return static_cast<std::uint64_t>(hopper::quant::UnitsOf(problem.n, problem.k)) *
-         PackedPieceBytes(plane);
+         PackedPieceBytes(problem, plane);
 }
 
 std::uint64_t PackedOffset(const Problem& problem, WeightPlane plane, std::int64_t line) {
   return static_cast<std::uint64_t>(hopper::quant::UnitsOf(line, problem.k)) *
-         PackedPieceBytes(plane);
+         PackedPieceBytes(problem, plane);
 }
 
 absl::Status PackPlane(const Problem& problem, WeightPlane plane, const void* sent, void* packed,
@@ -147,9 +176,9 @@ void UnpackPieces(const Problem& problem, WeightPlane plane, std::int64_t first,
     if (plane == WeightPlane::kCodes) {
       UnpackCodes(places, piece, from, to);
     } else {
-      UnpackVector(places, piece, plane, from, to);
+      UnpackVector(places, piece, ElementsOf(places, plane), from, to);
     }
-    from += PackedPieceBytes(plane);
+    from += PackedPieceBytes(problem, plane);
   }
 }
 

@@ -16,15 +16,16 @@ enum class WeightPlane : std::uint8_t { kCodes, kScales, kZeroPoints };
 
 // Why kernels of sm_90 do not take a problem with its B packed, in one line; empty if they do, as
 // soon as A lies along K: f16 or bf16 by int4 or uint4, which have f16 scales of 128 along K for
-// each line, in either order, with zero points or without; K a multiple of 64; at most four times
-// as many bytes when N and K are padded to 128, so that little does not become much; sums of f32.
+// each line, in either order, with zero points or without; bf16 by mxfp4, its scales in either
+// order; K a multiple of 64; at most four times as many bytes when N and K are padded to 128, so
+// that little does not become much; sums of f32.
 std::string PackingRejection(const Problem& problem);
 
 // The following REQUIRE that to be empty. They read B, N and K of the problem.
 
 // Bytes of the packed plane, and how many of them belong together: a piece.
 std::uint64_t PackedBytes(const Problem& problem, WeightPlane plane);
-std::uint64_t PackedPieceBytes(WeightPlane plane);
+std::uint64_t PackedPieceBytes(const Problem& problem, WeightPlane plane);
 
 // Packed lines lie together in blocks of as many: a part of N begins at a multiple.
 inline constexpr std::int64_t kPackedLines = 128;

@@ -29,44 +29,81 @@ GEMMD_DEVICE PackedUnit UnitOf(const PackedPlaces& places, std::int64_t index) {
           chunk_group % places.groups};
 }
 
+// A code in its word; and the word of a lane's eight, which code_of(j, half) gives.
+template <CodeFormat kFormat, int kCode, int kBit = 0>
+GEMMD_DEVICE std::uint32_t PlacedCode(std::uint32_t code) {
+  const std::uint32_t placed = ((code >> kBit) & 1)
+                               << kCodeBit<kFormat, kCode % 4, kCode / 4, kBit>;
+  if constexpr (kBit == 3) {
+    return placed;
+  } else {
+    return placed | PlacedCode<kFormat, kCode, kBit + 1>(code);
+  }
+}
+template <CodeFormat kFormat, int kCode = 0, class CodeOf>
+GEMMD_DEVICE std::uint32_t PackedWord(const CodeOf& code_of) {
+  if constexpr (kCode == 8) {
+    return 0;
+  } else {
+    return PlacedCode<kFormat, kCode>(code_of(kCode % 4, kCode / 4)) |
+           PackedWord<kFormat, kCode + 1>(code_of);
+  }
+}
+
 // A warp for a unit: two codes in a byte, the even one low.
+template <CodeFormat kFormat>
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kPackingThreads, 2)
     PackCodes(GEMMD_GRID_CONSTANT const PackingParams params) {
   constexpr int kWarps = kPackingThreads / 32;
   const PackedPlaces& places = params.places;
   const auto* const codes = static_cast<const std::uint8_t*>(params.sent);
   const std::uint32_t lane = ptx::LaneIndex();
-  const auto code_of = [&](std::int64_t line, std::int64_t k) {
-    if (line >= places.n || k >= places.k) return 0u;
-    const std::int64_t index = line * places.line_stride + k * places.k_stride;
-    const std::uint32_t both = ptx::LoadGlobal(codes + index / 2);
-    return ((both >> (index % 2 * 4)) & 15) ^ places.bias;
-  };
   for (std::int64_t index = ptx::BlockIndexX() * kWarps + ptx::ThreadIndex() / 32;
        index < places.units; index += std::int64_t{ptx::GridSizeX()} * kWarps) {
     const PackedUnit unit = UnitOf(places, index);
-    const std::int64_t line = unit.first_line + lane / 4;
     std::uint8_t* const to = static_cast<std::uint8_t*>(params.packed) + index * kCodeBytes;
     for (std::uint32_t step = 0; step < kSteps; ++step) {
-      const std::int64_t k = unit.group * kGroupK + step * kStepK + lane % 4 * 2;
-      std::uint32_t word = 0;
-      GEMMD_UNROLL
-      for (std::uint32_t j = 0; j < 4; ++j) {
-        GEMMD_UNROLL
-        for (std::uint32_t half = 0; half < 2; ++half) {
-          word |= code_of(line + j % 2 * 8, k + j / 2 * 8 + half) << (16 * half + 4 * j);
-        }
-      }
+      const auto code_of = [&](int j, int half) {
+        const std::int64_t line = unit.first_line + lane / 4 + j % 2 * 8;
+        const std::int64_t k =
+            unit.group * kGroupK + step * kStepK + lane % 4 * 2 + j / 2 * 8 + half;
+        if (line >= places.n || k >= places.k) return 0u;
+        const std::int64_t at = line * places.line_stride + k * places.k_stride;
+        const std::uint32_t both = ptx::LoadGlobal(codes + at / 2);
+        return ((both >> (at % 2 * 4)) & 15) ^ places.bias;
+      };
       ptx::StoreGlobal(
-          reinterpret_cast<std::uint32_t*>(to + step / 4 * 512 + lane * 16 + step % 4 * 4), word);
+          reinterpret_cast<std::uint32_t*>(to + step / 4 * 512 + lane * 16 + step % 4 * 4),
+          PackedWord<kFormat>(code_of));
     }
   }
 }
 
-// A thread for each scale, or zero point: elements of either size.
-template <class Element>
+// A thread for each scale, of either size: kCount of a line's group.
+template <class Element, int kCount>
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kPackingThreads, 2)
-    PackVector(GEMMD_GRID_CONSTANT const PackingParams params) {
+    PackScales(GEMMD_GRID_CONSTANT const PackingParams params) {
+  constexpr int kUnitElements = kStripLines * kCount;
+  const PackedPlaces& places = params.places;
+  const std::int64_t count = places.units * kUnitElements;
+  for (std::int64_t at = std::int64_t{ptx::BlockIndexX()} * kPackingThreads + ptx::ThreadIndex();
+       at < count; at += std::int64_t{ptx::GridSizeX()} * kPackingThreads) {
+    const PackedUnit unit = UnitOf(places, at / kUnitElements);
+    const std::int64_t nth = at % kUnitElements / kCount;
+    const std::int64_t line = unit.first_line + nth / 2 + nth % 2 * 8;
+    const std::int64_t block = unit.group * kCount + at % kCount;
+    Element value = 0;
+    if (line < places.n && block < places.scale_blocks) {
+      value = ptx::LoadGlobal(static_cast<const Element*>(params.sent) +
+                              line * places.scale_line_stride + block * places.scale_block_stride);
+    }
+    ptx::StoreGlobal(static_cast<Element*>(params.packed) + at, value);
+  }
+}
+
+// A thread for each zero point.
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kPackingThreads, 2)
+    PackZeroPoints(GEMMD_GRID_CONSTANT const PackingParams params) {
   const PackedPlaces& places = params.places;
   const std::int64_t count = places.units * kStripLines;
   for (std::int64_t at = std::int64_t{ptx::BlockIndexX()} * kPackingThreads + ptx::ThreadIndex();
@@ -74,16 +111,15 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kPackingThreads, 2)
     const PackedUnit unit = UnitOf(places, at / kStripLines);
     const std::int64_t nth = at % kStripLines;
     const std::int64_t line = unit.first_line + nth / 2 + nth % 2 * 8;
-    Element value = 0;
+    std::uint32_t value = 0;
     if (line < places.n) {
       value =
-          ptx::LoadGlobal(static_cast<const Element*>(params.sent) +
-                          line * places.scale_line_stride + unit.group * places.scale_group_stride);
+          ptx::LoadGlobal(static_cast<const std::uint8_t*>(params.sent) +
+                          line * places.scale_line_stride + unit.group * places.scale_block_stride);
+      value = (value + places.bias) & 15;
     }
-    if constexpr (sizeof(Element) == 1) {
-      value = line < places.n ? static_cast<Element>((value + places.bias) & 15) : Element{0};
-    }
-    ptx::StoreGlobal(static_cast<Element*>(params.packed) + at, value);
+    ptx::StoreGlobal(static_cast<std::uint8_t*>(params.packed) + at,
+                     static_cast<std::uint8_t>(value));
   }
 }
 

@@ -17,35 +17,44 @@ inline namespace GEMMD_BACKEND {
 inline absl::Status LaunchPacking(const Problem& problem, WeightPlane plane, const void* sent,
                                   void* packed, const LaunchTarget& target) {
   const PackingParams params = {sent, packed, PlacesOf(problem)};
+  const PackedPlaces& places = params.places;
+  const bool is_e2m1 = places.format == CodeFormat::kE2m1;
+  const auto piece = static_cast<std::uint64_t>(PieceBytes(places.format, plane));
   const std::int64_t lines = problem.b_scale_lines == 0 ? problem.n : problem.b_scale_lines;
-  const auto scales = static_cast<std::uint64_t>(lines * params.places.groups);
-  const bool is_codes = plane == WeightPlane::kCodes;
-  const std::uint64_t sent_bytes = is_codes                        ? problem.b.size_bytes()
-                                   : plane == WeightPlane::kScales ? scales * 2
-                                                                   : scales;
-  const std::int64_t work = params.places.units * (is_codes ? 32 : kStripLines);  // threads
+  const auto blocks = static_cast<std::uint64_t>(lines * places.scale_blocks);
+  std::uint64_t sent_bytes = blocks;
+  std::int64_t unit_threads = kStripLines;
+  if (plane == WeightPlane::kCodes) {
+    sent_bytes = problem.b.size_bytes();
+    unit_threads = 32;
+  } else if (plane == WeightPlane::kScales) {
+    sent_bytes = blocks * static_cast<std::uint64_t>(ScaleSize(places.format));
+    unit_threads *= ScalesOf(places.format);
+  }
+  const std::int64_t threads = places.units * unit_threads;
   constexpr std::uint32_t kBlocksPerMultiprocessor = 8;
   ptx::LaunchShape shape;
   shape.kernel = "hopper/quant packing";
   shape.blocks_x = static_cast<std::uint32_t>(
-      std::min((work + kPackingThreads - 1) / kPackingThreads,
+      std::min((threads + kPackingThreads - 1) / kPackingThreads,
                std::int64_t{kBlocksPerMultiprocessor} * ptx::Multiprocessors()));
   shape.threads = kPackingThreads;
-  const auto units = static_cast<std::uint64_t>(params.places.units);
-  const std::uint64_t piece = is_codes                        ? kCodeBytes
-                              : plane == WeightPlane::kScales ? kScaleBytes
-                                                              : kZeroBytes;
+  const auto units = static_cast<std::uint64_t>(places.units);
   const std::vector<ptx::DeviceBuffer> buffers = {{sent, sent_bytes, "sent"},
                                                   {packed, units * piece, "packed", false}};
+  const auto launch = [&](auto* kernel) {
+    return ptx::Launch(kernel, shape, params, buffers, target);
+  };
   switch (plane) {
     case WeightPlane::kCodes:
-      return ptx::Launch(PackCodes, shape, params, buffers, target);
+      return launch(is_e2m1 ? PackCodes<CodeFormat::kE2m1> : PackCodes<CodeFormat::kInteger>);
     case WeightPlane::kScales:
-      return ptx::Launch(PackVector<std::uint16_t>, shape, params, buffers, target);
+      return launch(is_e2m1 ? PackScales<std::uint8_t, ScalesOf(CodeFormat::kE2m1)>
+                            : PackScales<std::uint16_t, ScalesOf(CodeFormat::kInteger)>);
     case WeightPlane::kZeroPoints:
       break;
   }
-  return ptx::Launch(PackVector<std::uint8_t>, shape, params, buffers, target);
+  return launch(PackZeroPoints);
 }
 
 }  // namespace GEMMD_BACKEND

@@ -9,8 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/hopper/common/operand_rules.h"
+#include "kernels/hopper/quant/chain_entries.h"
 #include "kernels/hopper/quant/few_entries.h"
 #include "kernels/hopper/quant/forms.h"
+#include "kernels/hopper/quant/packed_places.h"
 #include "kernels/hopper/quant/packing.h"
 #include "kernels/hopper/quant/tilings.h"
 #include "kernels/hopper/quant/wide_entries.h"
@@ -18,17 +20,21 @@
 namespace gemmd {
 namespace {
 
+using hopper::quant::CodeFormat;
+using hopper::quant::CodeFormatOf;
 using hopper::quant::ConfigOf;
 using hopper::quant::Form;
-using hopper::quant::Forms;
+using hopper::quant::FormKind;
+using hopper::quant::FormsOf;
 using hopper::quant::QuickestForm;
 using hopper::quant::Takes;
 
 static_assert(hopper::quant::kFewTilingCount == hopper::quant::kFewVariants &&
+              hopper::quant::kChainTilingCount == hopper::quant::kChainVariants &&
               hopper::quant::kWideTilingCount == hopper::quant::kWideVariants);
 
-std::optional<Form> FormOf(const Config& config) {
-  for (const Form& form : Forms()) {
+std::optional<Form> FormOf(const Problem& problem, const Config& config) {
+  for (const Form& form : FormsOf(CodeFormatOf(problem))) {
     if (ConfigOf(form) == config) return form;
   }
   return std::nullopt;
@@ -44,9 +50,9 @@ DeviceTraits AnyDevice() {
   return traits;
 }
 
-Kernel::Traits TraitsOfEntry() {
+Kernel::Traits TraitsOf(CodeFormat format) {
   Kernel::Traits traits;
-  traits.name = "sm90/packed_int4";
+  traits.name = format == CodeFormat::kInteger ? "sm90/packed_int4" : "sm90/packed_mxfp4";
   traits.architecture = "sm_90a";
   traits.description = "4-bit weights decoded in registers, read once as their four bits";
   traits.determinism = Determinism::kBatchInvariant;
@@ -54,9 +60,9 @@ Kernel::Traits TraitsOfEntry() {
   return traits;
 }
 
-class PackedInt4Entry final : public Kernel {
+class PackedEntry final : public Kernel {
  public:
-  PackedInt4Entry() : Kernel(TraitsOfEntry()) {}
+  explicit PackedEntry(CodeFormat format) : Kernel(TraitsOf(format)), format_(format) {}
 
   std::string UnavailableReason(const DeviceTraits& device) const override {
     return hopper::UnavailableReason(device);
@@ -64,6 +70,11 @@ class PackedInt4Entry final : public Kernel {
 
   std::string Rejection(const Problem& problem) const override {
     if (std::string rejection = PackingRejection(problem); !rejection.empty()) return rejection;
+    if (CodeFormatOf(problem) != format_) {
+      return absl::StrCat("takes B of ",
+                          format_ == CodeFormat::kInteger ? "int4 or uint4" : "fp4_e2m1", ", not ",
+                          Name(problem.b.type));
+    }
     if (!problem.a_is_k_major()) return "takes A whose lines run along K";
     // Coordinates are 32 bits wide, with room for a tile past the end.
     constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max() - 1024;
@@ -80,7 +91,7 @@ class PackedInt4Entry final : public Kernel {
   std::vector<Config> Alternatives(const Problem& problem,
                                    const DeviceTraits& device) const override {
     std::vector<Config> configs = {Configure(problem, device)};
-    for (const Form& form : Forms()) {
+    for (const Form& form : FormsOf(format_)) {
       const Config config = ConfigOf(form);
       if (Takes(form, problem) && config != configs.front()) configs.push_back(config);
     }
@@ -89,7 +100,7 @@ class PackedInt4Entry final : public Kernel {
 
   double PredictedUs(const Problem& problem, const Config& config,
                      const DeviceTraits& device) const override {
-    const std::optional<Form> form = FormOf(config);
+    const std::optional<Form> form = FormOf(problem, config);
     if (!form.has_value() || !Takes(*form, problem)) {
       return std::numeric_limits<double>::infinity();
     }
@@ -102,27 +113,40 @@ class PackedInt4Entry final : public Kernel {
     // Packed scales lie in one order, whichever they were sent in.
     Scaling scaling = problem.b_scaling;
     scaling.order = ScaleOrder::kAlongK;
-    return absl::StrCat("packed:", Name(problem.b.type), "*", Name(scaling), ":k16-in-128:f32");
+    const char* const sums =
+        format_ == CodeFormat::kInteger ? ":k16-in-128:f32" : ":tensor-core-k16:bf16:f32";
+    return absl::StrCat("packed:", Name(problem.b.type), "*", Name(scaling), sums);
   }
 
   absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,
                       const LaunchTarget& target) const override {
-    std::optional<Form> form = FormOf(config);
+    std::optional<Form> form = FormOf(problem, config);
     if (!form.has_value()) {
       return absl::InvalidArgumentError(
           absl::StrCat(traits().name, " has no tiling of ", ToString(config)));
     }
     // A panel may have fewer columns than the tiling's blocks; all tilings have the same bits.
     if (!Takes(*form, problem)) form = QuickestForm(problem, AnyDevice());
-    return form->is_few ? hopper::quant::FewFor(target, form->tiling)(problem, arguments, target)
-                        : hopper::quant::WideFor(target, form->tiling)(problem, arguments, target);
+    switch (form->kind) {
+      case FormKind::kFew:
+        return hopper::quant::FewFor(target, form->tiling)(problem, arguments, target);
+      case FormKind::kChain:
+        return hopper::quant::ChainFor(target, form->tiling)(problem, arguments, target);
+      case FormKind::kWide:
+        break;
+    }
+    return hopper::quant::WideFor(target, form->tiling)(problem, arguments, target);
   }
+
+ private:
+  const CodeFormat format_;
 };
 
 }  // namespace
 
 void AppendHopperQuant(std::vector<std::unique_ptr<const Kernel>>* kernels) {
-  kernels->push_back(std::make_unique<PackedInt4Entry>());
+  kernels->push_back(std::make_unique<PackedEntry>(CodeFormat::kInteger));
+  kernels->push_back(std::make_unique<PackedEntry>(CodeFormat::kE2m1));
 }
 
 }  // namespace gemmd

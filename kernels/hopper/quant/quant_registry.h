@@ -1,8 +1,9 @@
-// The registry entry of products by packed 4-bit weights: sm90/packed_int4.
+// The registry entries of products by packed 4-bit weights: sm90/packed_int4, sm90/packed_mxfp4.
 //
-// Takes A of f16 or bf16, K-major, its lines at multiples of 16 bytes; B of int4 or uint4 with f16
-// scales of 128 along K, with zero points or without, packed (packing.h); writes f16, bf16 or f32
-// in either order with any epilogue. Runs on sm_90a and on emulated devices. Its config is one of
+// The first takes A of f16 or bf16, the second of bf16, K-major, its lines at multiples of 16
+// bytes; B of int4 or uint4 with f16 scales of 128 along K, with zero points or without, or of
+// fp4_e2m1 with E8M0 scales of 32 along K, packed (packing.h); they write f16, bf16 or f32 in
+// either order with any epilogue. They run on sm_90a and on emulated devices. A config is one of
 // tilings.h; bits depend on the row, B, N and K alone, whatever the tiling.
 //
 // Error: |D - exact| <= (K + 32) 2^-23 (|A| |B|) elementwise, as of every kernel that sums in f32
@@ -11,6 +12,8 @@
 // truncates at most 18 u times the magnitudes it adds (half/wgmma_gemm_registry.h), eight of them
 // in a group of 128: 144 u. A group more rounds the sum once: K / 128 u. Together at most
 // (144 + K / 128) u, which is below 2 (K + 32) u from K = 64 on, where a group has four steps.
+// A quarter of E2M1 times E8M0 is exact in bf16, so products are exact; K / 16 steps of 18 u are
+// below 2 (K + 32) u.
 #pragma once
 
 #include <memory>

@@ -1,9 +1,13 @@
 // The product of many rows of A: wgmma with W's fragments from registers, D transposed = W times A
 // transposed. Codes are decoded while the batch of steps before is multiplied.
 //
-// Order. That of few.h: the sum of a group of 128 of K is eight steps of 16, ascending, from zero;
-// then total = fma(scale, sum, total), a group after another. wgmma's steps add as mma.sync's do
-// (kernels/emulator/tensor_core.h), so the bits of a row do not depend on M or the tiling.
+// Order, of integers. That of few.h: the sum of a group of 128 of K is eight steps of 16,
+// ascending, from zero; then total = fma(scale, sum, total), a group after another. wgmma's steps
+// add as mma.sync's do (kernels/emulator/tensor_core.h), so the bits of a row do not depend on M or
+// the tiling.
+//
+// Weights that are exact in bf16 are one chain over K, as in few_chain.h: wgmma adds to the totals
+// themselves, and need not have ended where a group of K does.
 #pragma once
 
 #include <cmath>
@@ -41,7 +45,7 @@ struct WideLayout {
   static constexpr int kLineBlocks = kValues.line_blocks;
   static constexpr int kCluster = kValues.cluster;
   static constexpr int kStages = kValues.stages;
-  static constexpr int kBatch = kValues.batch;
+  static constexpr int kBatch = Decoder::kIsChain ? kValues.chain_batch : kValues.batch;
   static constexpr int kBatches = kSteps / kBatch;  // of a group of K
   static constexpr int kTileChunks = kGroups * kLineBlocks;
   static constexpr int kTileLines = kTileChunks * kChunkLines;
@@ -50,7 +54,7 @@ struct WideLayout {
   static constexpr int kThreads = kGroups * kWarpgroup + (kMovesRegisters ? kWarpgroup : 64);
 
   static constexpr int kChunkCodes = kChunkStrips * kCodeBytes;
-  static constexpr int kChunkScales = kChunkStrips * kScaleBytes;
+  static constexpr int kChunkScales = kChunkStrips * Decoder::kScaleBytes;
   static constexpr int kChunkZeros = Decoder::kHasZeros ? kChunkStrips * kZeroBytes : 0;
   static constexpr int kSlabBytes = kRows * 128;  // 64 of K of A
   static constexpr int kLoadRows = kRows / kCluster;
@@ -243,7 +247,11 @@ class WideConsumer {
     bool is_first = true;
     for (std::uint32_t tile = block_.FirstTile(); tile < tiles; tile += block_.TileStep()) {
       Totals totals;
-      SumTile(totals, is_first);
+      if constexpr (Decoder::kIsChain) {
+        ChainTile(totals, is_first);
+      } else {
+        SumTile(totals, is_first);
+      }
       is_first = false;
       const std::uint32_t line = block_.LineTile(params_, tile) * Layout::kTileLines +
                                  group_ * Layout::kLineBlocks * kChunkLines;
@@ -268,8 +276,10 @@ class WideConsumer {
     const ptx::SharedAddress codes =
         block_.shared + Layout::kCodesAt + unit * kCodeBytes + lane_ * 16;
     if constexpr (kFirst == 0) {
-      next_decoder_.Load(block_.shared + Layout::kScalesAt + unit * kScaleBytes + lane_ / 4 * 4,
+      next_decoder_.Load(block_.shared + Layout::kScalesAt + unit * Decoder::kScaleBytes +
+                             lane_ / 4 * (Decoder::kScaleBytes / 8),
                          block_.shared + Layout::kZerosAt + unit * kZeroBytes + lane_ / 4 * 2);
+      if constexpr (Decoder::kIsChain) is_large_ = ptx::AnyInWarp(next_decoder_.HasLarge());
     }
     if constexpr (kFirst % 4 == 0) {
       words_[0] = ptx::LoadShared<ptx::Vector4>(codes + kFirst / 4 * (kCodeBytes / 2));
@@ -278,17 +288,24 @@ class WideConsumer {
       words_[1] = ptx::LoadShared<ptx::Vector4>(codes + kCodeBytes / 2);
     }
   }
-  template <int kFirst>
+  template <int kFirst, bool kLarge = false>
   GEMMD_DEVICE void DecodeBatch(Fragments& fragments) const {
+    if constexpr (Decoder::kIsChain && !kLarge) {
+      if (is_large_) {
+        DecodeBatch<kFirst, true>(fragments);
+        return;
+      }
+    }
     GEMMD_UNROLL
     for (int i = 0; i < Layout::kBatch; ++i) {
       const int step = kFirst + i;
-      next_decoder_.Decode(WordOf(words_[Layout::kBatch == 8 ? step / 4 : 0], step % 4),
-                           fragments[i]);
+      next_decoder_.template Decode<kLarge>(
+          WordOf(words_[Layout::kBatch == 8 ? step / 4 : 0], step % 4), step, fragments[i]);
     }
     GEMMD_UNROLL
     for (int i = 0; i < Layout::kBatch; ++i) ptx::KeepAll(fragments[i]);
   }
+  // From zero at the group's first step, unless the sums are a chain.
   template <int kFirst>
   GEMMD_DEVICE static void Multiply(Sums& sums, const Fragments& fragments, std::uint64_t rows) {
     ptx::WgmmaFence();
@@ -297,7 +314,8 @@ class WideConsumer {
       const int step = kFirst + i;
       const int offset = step / 4 * Layout::kSlabBytes + step % 4 * 32;
       ptx::WgmmaRegisters<Decoder::Rows::kType, Layout::kRows>(
-          sums, fragments[i], rows + static_cast<std::uint64_t>(offset / 16), step > 0);
+          sums, fragments[i], rows + static_cast<std::uint64_t>(offset / 16),
+          Decoder::kIsChain || step > 0);
     }
     ptx::WgmmaCommit();
   }
@@ -320,12 +338,16 @@ class WideConsumer {
     }
   }
 
-  GEMMD_DEVICE void SumTile(Totals& totals, bool is_first) {
+  GEMMD_DEVICE static void SetZero(Totals& totals) {
     GEMMD_UNROLL
     for (int b = 0; b < Layout::kLineBlocks; ++b) {
       GEMMD_UNROLL
       for (int i = 0; i < Layout::kSums; ++i) totals[b][i] = 0;
     }
+  }
+
+  GEMMD_DEVICE void SumTile(Totals& totals, bool is_first) {
+    SetZero(totals);
     Sums sums;
     Fragments fragments[2];
     ptx::MbarrierWait(block_.Full(ring_.stage), ring_.parity);
@@ -390,6 +412,82 @@ class WideConsumer {
     }
   }
 
+  GEMMD_DEVICE void ChainTile(Totals& totals, bool is_first) {
+    SetZero(totals);
+    Fragments fragments[2];
+    BeginStage(fragments[0]);
+    if constexpr (kStaggers) {
+      if (is_first && group_ == 1) ptx::NamedBarrierSync(kStaggerBarrier, 2 * kWarpgroup);
+    }
+    std::uint32_t before = ring_.stage;  // of the group of K before, once there is one
+    GEMMD_NO_UNROLL
+    for (std::int32_t g = 0;;) {
+      before = ChainStage<0>(totals, fragments, before, g, is_first && g == 0);
+      if (++g == params_.k_groups) break;
+      BeginStage(fragments[kIndices % 2]);
+      // With an odd number of batches a stage, two stages a turn, so that buffers are known.
+      if constexpr (kIndices % 2 == 1) {
+        before = ChainStage<1>(totals, fragments, before, g, false);
+        if (++g == params_.k_groups) break;
+        BeginStage(fragments[0]);
+      }
+    }
+    ptx::WgmmaWait<0>();
+    GEMMD_UNROLL
+    for (auto& block : totals) ptx::KeepAll(block);
+    Release(before);
+    GEMMD_UNROLL
+    for (auto& block : totals) {
+      GEMMD_UNROLL
+      for (float& total : block) total *= Decoder::kSumFactor;
+    }
+  }
+
+  // Waits for the ring's next stage, and decodes its first batch.
+  GEMMD_DEVICE void BeginStage(Fragments& fragments) {
+    ptx::MbarrierWait(block_.Full(ring_.stage), ring_.parity);
+    LoadBatch<0>(ring_.stage, 0);
+    DecodeBatch<0>(fragments);
+  }
+  // Returns its stage, which its last product still reads.
+  template <int kParity>
+  GEMMD_DEVICE std::uint32_t ChainStage(Totals& totals, Fragments (&fragments)[2],
+                                        std::uint32_t before, std::int32_t g, bool is_first) {
+    const std::uint32_t stage = ring_.stage;
+    ring_.Next();
+    ChainBatch<0, kParity>(totals, fragments, stage, before, g, is_first);
+    return stage;
+  }
+
+  // Batch kIndex of a stage and those behind it: each is multiplied while the next is decoded. The
+  // stage of the group before is given back once its last product has ended.
+  template <int kIndex, int kParity>
+  GEMMD_DEVICE void ChainBatch(Totals& totals, Fragments (&fragments)[2], std::uint32_t stage,
+                               std::uint32_t before, std::int32_t g, bool is_first) {
+    constexpr int kOfBlock = kIndex % Layout::kBatches;
+    Multiply<kOfBlock * Layout::kBatch>(
+        totals[kIndex / Layout::kBatches], fragments[(kIndex + kParity) % 2],
+        rows_ + stage * static_cast<std::uint64_t>(Layout::kRowBytes / 16));
+    if constexpr (kStaggers && kIndex == (Layout::kBatches - 1) / 2) {
+      if (is_first && group_ == 0) ptx::NamedBarrierArrive(kStaggerBarrier, 2 * kWarpgroup);
+    }
+    // The batch before is over, whose registers the next one gets.
+    ptx::WgmmaWait<1>();
+    if constexpr (kIndex == 0) {
+      if (g > 0) Release(before);
+    }
+    if constexpr (kIndex + 1 < kIndices) {
+      constexpr int kNext = kIndex + 1;
+      constexpr int kNextStep = kNext % Layout::kBatches * Layout::kBatch;
+      // As in Batch().
+      if (params_.k_groups > 0) {
+        LoadBatch<kNextStep>(stage, kNext / Layout::kBatches);
+        DecodeBatch<kNextStep>(fragments[(kNext + kParity) % 2]);
+      }
+      ChainBatch<kNext, kParity>(totals, fragments, stage, before, g, is_first);
+    }
+  }
+
   // The sums pass through the group's box, so many rows at a time. A launch meets the code cold:
   // that which reads the box exists once.
   GEMMD_DEVICE void Store(const Totals& totals, std::int32_t first_row,
@@ -448,6 +546,7 @@ class WideConsumer {
   ptx::Vector4 words_[Layout::kBatch == 8 ? 2 : 1];
   Decoder next_decoder_;
   std::uint32_t scales_;
+  bool is_large_;  // whether it has large scales, of a chain
 };
 
 template <int kTiling, class Decoder>

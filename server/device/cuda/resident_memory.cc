@@ -318,7 +318,9 @@ absl::Status ResidentMemory::Fetch(const ResidentOperand& operand, void* to) {
   const MutexLock fetching(fetching_);
   // Without what pads it.
   std::uint64_t slab_bytes = fetch_slabs_.front().size_bytes;
-  if (packed.has_value()) slab_bytes -= slab_bytes % PackedPieceBytes(packed->plane);
+  if (packed.has_value()) {
+    slab_bytes -= slab_bytes % PackedPieceBytes(packed->problem, packed->plane);
+  }
   const std::vector<PlaneRect> parts = CutForSlabs({0, lines, 0, width}, width, slab_bytes);
   const CudaStream stream = fetch_slot_->long_stream();
   fetch_slot_->Reset();
@@ -335,7 +337,7 @@ absl::Status ResidentMemory::Fetch(const ResidentOperand& operand, void* to) {
     if (absl::Status s = parts_.watcher->WaitUntilDone(event); !s.ok()) return s;
     const char* const slab = slab_of(index);
     if (packed.has_value()) {
-      const std::uint64_t piece_bytes = PackedPieceBytes(packed->plane);
+      const std::uint64_t piece_bytes = PackedPieceBytes(packed->problem, packed->plane);
       UnpackPieces(packed->problem, packed->plane,
                    static_cast<std::int64_t>(part.byte_begin / piece_bytes),
                    static_cast<std::int64_t>(part.width() / piece_bytes), slab, to);

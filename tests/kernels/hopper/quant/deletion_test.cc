@@ -11,7 +11,8 @@ namespace {
 // and its last turn is not whole.
 DeletionCheck QuantFew() {
   constexpr const char* kSource = "kernels/hopper/quant/few.h";
-  return {{kSource},
+  return {{kSource, "kernels/hopper/quant/few_chain.h", "kernels/hopper/quant/few_layout.h",
+           "kernels/hopper/quant/few_loaders.h"},
           {
               OnlyAligns(kSource, 4, "for the next barrier alone"),
               OnlyAligns(kSource, 5, "nothing comes after it"),
@@ -19,7 +20,8 @@ DeletionCheck QuantFew() {
               {kSource, "ptx::WaitForPrecedingGrid();", 3,
                "who has a stage of A has waited by it; else it would wait awake"},
           },
-          {RunOf(RunFew<0>, {1, 64, 6144 - 128}), RunOf(RunFew<3>, {16, 64, 2048 - 128})}};
+          {RunOf(RunFew<0>, {1, 64, 6144 - 128}), RunOf(RunFew<3>, {16, 64, 2048 - 128}),
+           RunOf(RunChain<0>, {1, 64, 6144 - 128}), RunOf(RunChain<2>, {16, 64, 4096 - 128})}};
 }
 DELETION_TEST(QuantFew)
 
@@ -29,12 +31,15 @@ DeletionCheck QuantWide() {
           {
               {kSource, "ptx::NamedBarrierSync(kStaggerBarrier, 2 * kWarpgroup);", 1,
                "says when, and orders no memory: each group has sums of its own"},
+              {kSource, "ptx::NamedBarrierSync(kStaggerBarrier, 2 * kWarpgroup);", 2,
+               "says when, and orders no memory: each group has sums of its own"},
               OnlyAligns(kSource, 2, "for the next barrier alone"),
               OnlyAligns(kSource, 3, "for the cluster's barrier alone"),
               {kSource, "ptx::WaitForPrecedingGrid();", 2,
                "who has a stage of A has waited by it; else it would wait awake"},
           },
-          {RunOf(RunWide<2>, {200, 256, 1152}), RunOf(RunWide<5>, {20, 256, 1152})}};
+          {RunOf(RunWide<2>, {200, 256, 1152}), RunOf(RunWide<5>, {20, 256, 1152}),
+           RunOf(RunWideChain<2>, {200, 256, 1152}), RunOf(RunWideChain<0>, {20, 128, 1280})}};
 }
 DELETION_TEST(QuantWide)
 

@@ -12,8 +12,10 @@ namespace gemmd::testing {
 // The report's message, "wrong bits", or nothing where D is right.
 template <class LaunchFunction>
 std::string RunLaunch(const Shape& shape, const emulator::Options& options,
-                      const LaunchFunction& launch) {
+                      const LaunchFunction& launch, DataType of_b = DataType::kInt4) {
   QuantCase its = {shape.m, shape.n, shape.k};
+  its.b = of_b;
+  its.has_any_scale = true;
   its.d = DataType::kF32;  // so that no bit of a sum is rounded away
   its.b_is_settled = options.seed % 2 == 1;
   QuantRun run(its);
@@ -38,6 +40,20 @@ std::string RunWide(const Shape& shape, const emulator::Options& options) {
   return RunLaunch(
       shape, options,
       quant::LaunchWideOf<kTiling, quant::Int4Decoder<quant::Bf16Rows, quant::ZeroKind::kEight>>);
+}
+
+template <int kTiling>
+std::string RunChain(const Shape& shape, const emulator::Options& options) {
+  namespace quant = hopper::quant;
+  return RunLaunch(shape, options, quant::LaunchFewOf<kTiling, quant::Mxfp4Decoder>,
+                   DataType::kFp4E2M1);
+}
+
+template <int kTiling>
+std::string RunWideChain(const Shape& shape, const emulator::Options& options) {
+  namespace quant = hopper::quant;
+  return RunLaunch(shape, options, quant::LaunchWideOf<kTiling, quant::Mxfp4Decoder>,
+                   DataType::kFp4E2M1);
 }
 
 }  // namespace gemmd::testing

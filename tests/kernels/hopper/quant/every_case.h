@@ -33,6 +33,22 @@ void ForEveryFormatAndLayout(QuantCase c, const Expect& expect) {
   }
 }
 
+// The same for mxfp4, in its layouts.
+template <class Expect>
+void ForEveryLayoutOfMxfp4(QuantCase c, const Expect& expect) {
+  c.b = DataType::kFp4E2M1;
+  constexpr DataType kOutputs[] = {DataType::kBf16, DataType::kF16, DataType::kF32};
+  for (int which = 0; which < 12; ++which) {
+    c.d = kOutputs[which % 3];
+    c.b_is_k_major = (which & 1) != 0;
+    c.d_order = (which & 2) != 0 ? Order::kColumnMajor : Order::kRowMajor;
+    c.has_any_scale = (which & 4) != 0;
+    c.b_is_settled = which % 5 != 0;
+    SCOPED_TRACE(which);
+    expect(c);
+  }
+}
+
 // Calls expect(case) for the case with an epilogue, in every type of D.
 template <class Expect>
 void ForEveryEpilogue(QuantCase c, const Expect& expect) {

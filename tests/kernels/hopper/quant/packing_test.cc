@@ -32,7 +32,7 @@ void ExpectPlane(const Problem& problem, const PlaneCase& c) {
 
   // In parts of uneven sizes, over what may lie there.
   Bytes sent(static_cast<std::int64_t>(c.sent_bytes));
-  const std::uint64_t piece_bytes = PackedPieceBytes(c.plane);
+  const std::uint64_t piece_bytes = PackedPieceBytes(problem, c.plane);
   const auto pieces = static_cast<std::int64_t>(bytes / piece_bytes);
   for (std::int64_t first = 0, count = 1; first < pieces; first += count, count += 2) {
     count = std::min(count, pieces - first);
@@ -61,6 +61,23 @@ TEST(Packing, GivesEveryByteAndTakesItBack) {
   }
 }
 
+TEST(Packing, GivesEveryByteOfMxfp4AndTakesItBack) {
+  for (int which = 0; which < 6; ++which) {
+    QuantCase c;
+    c.n = which % 3 == 0 ? 64 : which % 3 == 1 ? 200 : 1;
+    c.k = which % 3 == 0 ? 256 : which % 3 == 1 ? 192 : 64;
+    c.b = DataType::kFp4E2M1;
+    c.b_is_k_major = which / 3 == 0;
+    c.has_any_scale = true;
+    SCOPED_TRACE(which);
+    QuantRun run(c);
+    ExpectPlane(run.problem,
+                {WeightPlane::kCodes, &run.codes, run.problem.b.size_bytes(), &run.packed_codes});
+    ExpectPlane(run.problem, {WeightPlane::kScales, &run.scales,
+                              static_cast<std::uint64_t>(c.n * c.k / 32), &run.packed_scales});
+  }
+}
+
 TEST(Packing, TakesAsManyBytesAsWereSent) {
   QuantCase c;
   c.n = 256;
@@ -70,6 +87,10 @@ TEST(Packing, TakesAsManyBytesAsWereSent) {
   EXPECT_EQ(PackedBytes(problem, WeightPlane::kCodes), 256 * 640 / 2);
   EXPECT_EQ(PackedBytes(problem, WeightPlane::kScales), 256 * 5 * 2);
   EXPECT_EQ(PackedBytes(problem, WeightPlane::kZeroPoints), 256 * 5);
+  c.b = DataType::kFp4E2M1;
+  c.has_zero_points = false;
+  EXPECT_EQ(PackedBytes(MakeQuantProblem(c), WeightPlane::kCodes), 256 * 640 / 2);
+  EXPECT_EQ(PackedBytes(MakeQuantProblem(c), WeightPlane::kScales), 256 * 640 / 32);
 }
 
 TEST(Packing, SaysWhatItDoesNotTake) {
@@ -83,9 +104,19 @@ TEST(Packing, SaysWhatItDoesNotTake) {
   problem.k = 100;
   EXPECT_EQ(PackingRejection(problem), "takes K that is a multiple of 64, not 100");
   problem.b_scaling.block_k = 64;
-  EXPECT_EQ(PackingRejection(problem), "takes f16 scales of 1 x 128 for B, not f16/1x64");
+  EXPECT_EQ(PackingRejection(problem), "takes f16 scales of 1 x 128 for B of int4, not f16/1x64");
   problem.b.type = DataType::kInt8;
-  EXPECT_EQ(PackingRejection(problem), "takes B of int4 or uint4, not int8");
+  EXPECT_EQ(PackingRejection(problem), "takes B of int4, uint4 or fp4_e2m1, not int8");
+
+  QuantCase c;
+  c.b = DataType::kFp4E2M1;
+  problem = MakeQuantProblem(c);
+  EXPECT_EQ(PackingRejection(problem), "");
+  problem.a.type = DataType::kF16;
+  EXPECT_EQ(PackingRejection(problem), "takes A of bf16 by B of fp4_e2m1, not f16");
+  problem.b_scaling.block_k = 16;
+  EXPECT_EQ(PackingRejection(problem),
+            "takes e8m0 scales of 1 x 32 for B of fp4_e2m1, not e8m0/1x16");
 }
 
 }  // namespace

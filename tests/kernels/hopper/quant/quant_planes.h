@@ -26,6 +26,10 @@ struct QuantCase {
   bool b_is_k_major = true;
   bool b_is_settled = true;
   Epilogue epilogue = {};
+  bool has_any_scale = false;  // of mxfp4: the smallest and the largest too
+
+  bool is_mxfp4() const { return b == DataType::kFp4E2M1; }
+  std::int64_t scale_k() const { return is_mxfp4() ? 32 : 128; }
 };
 
 inline Problem MakeQuantProblem(const QuantCase& c) {
@@ -33,9 +37,9 @@ inline Problem MakeQuantProblem(const QuantCase& c) {
   problem.a.leading_dimension = (c.k + 7) / 8 * 8 + 8;
   problem.b.type = c.b;
   problem.b_scaling.has_scales = true;
-  problem.b_scaling.type = DataType::kF16;
+  problem.b_scaling.type = c.is_mxfp4() ? DataType::kE8M0 : DataType::kF16;
   problem.b_scaling.block_lines = 1;
-  problem.b_scaling.block_k = hopper::quant::kGroupK;
+  problem.b_scaling.block_k = c.scale_k();
   problem.b_scaling.order = c.b_is_k_major ? ScaleOrder::kAlongK : ScaleOrder::kAlongLines;
   problem.b_scaling.has_zero_points = c.has_zero_points;
   problem.d.order = c.d_order;
@@ -83,10 +87,11 @@ struct QuantRun {
         c_plane(problem.c),
         d_plane(problem.d),
         codes(static_cast<std::int64_t>(problem.b.size_bytes())),
-        scales(c.n * groups * 2),
+        scale_blocks((c.k + c.scale_k() - 1) / c.scale_k()),
+        scales(c.n * scale_blocks * ScaleSize()),
         zeros(c.n * groups),
         packed_codes(units * hopper::quant::kCodeBytes),
-        packed_scales(units * hopper::quant::kScaleBytes),
+        packed_scales(units * (c.is_mxfp4() ? 64 : 32)),
         packed_zeros(units * hopper::quant::kZeroBytes),
         bias(c.n * SizeBits(c.d) / 8) {
     std::memset(codes.data(), 0, problem.b.size_bytes());
@@ -102,11 +107,12 @@ struct QuantRun {
         codes.data()[index / 2] =
             static_cast<std::uint8_t>(codes.data()[index / 2] | CodeOf(line, i) << (index % 2 * 4));
       }
-      for (std::int64_t g = 0; g < groups; ++g) {
-        const std::int64_t index = problem.b_scaling.index(c.n, c.k, line, g * 128);
-        const std::uint16_t scale = ScaleBitsOf(line, g);
-        std::memcpy(scales.data() + index * 2, &scale, 2);
-        zeros.data()[index] = static_cast<std::uint8_t>(ZeroOf(line, g));
+      for (std::int64_t block = 0; block < scale_blocks; ++block) {
+        const std::int64_t index = problem.b_scaling.index(c.n, c.k, line, block * c.scale_k());
+        const std::uint16_t scale = ScaleBitsOf(line, block);
+        std::memcpy(scales.data() + index * ScaleSize(), &scale,
+                    static_cast<std::size_t>(ScaleSize()));
+        if (!c.is_mxfp4()) zeros.data()[index] = static_cast<std::uint8_t>(ZeroOf(line, block));
       }
       SetElement(bias.data(), line, BiasOf(line));
     }
@@ -123,9 +129,17 @@ struct QuantRun {
     return emulator::Narrow(RowFormat(), std::ldexp(value, static_cast<int>(x >> 30)));
   }
   std::uint32_t CodeOf(std::int64_t line, std::int64_t i) const { return HashOf(2, line, i) >> 28; }
-  // Of either sign, and zero now and then.
-  std::uint16_t ScaleBitsOf(std::int64_t line, std::int64_t group) const {
-    const std::uint32_t x = HashOf(3, line, group);
+  std::int64_t ScaleSize() const { return its.is_mxfp4() ? 1 : 2; }
+  // Of either sign, and zero now and then; of mxfp4 of several magnitudes.
+  std::uint16_t ScaleBitsOf(std::int64_t line, std::int64_t block) const {
+    const std::uint32_t x = HashOf(3, line, block);
+    if (its.is_mxfp4()) {
+      constexpr std::uint8_t kOdd[] = {0, 1, 127, 128, 253, 254};
+      // In every other strip, and there in some of its turns.
+      const bool is_odd = its.has_any_scale && line / 16 % 2 == 1 && block / 32 % 2 == 0 &&
+                          (line + 3 * block) % 5 == 0;
+      return is_odd ? kOdd[line / 5 % 6] : static_cast<std::uint16_t>(114 + x % 14);
+    }
     return emulator::Narrow(emulator::HalfFormat::kF16,
                             (static_cast<float>(x & 0xfff) - 1024.0F) / 65536.0F);
   }
@@ -137,6 +151,13 @@ struct QuantRun {
   int ValueOf(std::int64_t line, std::int64_t i) const {
     const int code = static_cast<int>(CodeOf(line, i));
     return (its.b == DataType::kInt4 && code > 7 ? code - 16 : code) - ZeroOf(line, i / 128);
+  }
+  // As a number of either format; of mxfp4 a quarter, which is finite in bf16 whatever the scale.
+  float WeightOf(std::int64_t line, std::int64_t i) const {
+    if (!its.is_mxfp4()) return static_cast<float>(ValueOf(line, i));
+    constexpr float kE2m1[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+    const std::uint32_t code = CodeOf(line, i);
+    return std::ldexp(code < 8 ? kE2m1[code] : -kE2m1[code - 8], ScaleBitsOf(line, i / 32) - 129);
   }
   static float COf(std::int64_t row, std::int64_t column) {
     return static_cast<float>((row * 3 + column) % 11) / 4 - 1;
@@ -167,6 +188,10 @@ struct QuantRun {
   void PackByHand() {
     namespace quant = hopper::quant;
     const std::uint32_t bias_of_codes = its.b == DataType::kInt4 ? 8 : 0;
+    // The places of E2M1's bits, the sign first, of each register's lower code.
+    constexpr int kE2m1Places[4][4] = {
+        {15, 8, 7, 6}, {11, 4, 3, 2}, {5, 30, 29, 28}, {1, 26, 25, 0}};
+    std::memset(packed_codes.data(), 0, static_cast<std::size_t>(units * 1024));
     for (std::int64_t line = 0; line < quant::ChunksOf(its.n) * quant::kChunkLines; ++line) {
       const std::int64_t strip = line / 16;
       for (std::int64_t g = 0; g < groups; ++g) {
@@ -183,12 +208,24 @@ struct QuantRun {
           const std::int64_t step = i / 16;
           const std::int64_t lane = pair * 4 + i % 8 / 2;
           const std::int64_t j = side + i % 16 / 8 * 2;
-          const std::int64_t bit = 16 * (i % 2) + 4 * j;
-          std::uint8_t& byte = piece[step / 4 * 512 + lane * 16 + step % 4 * 4 + bit / 8];
-          byte = static_cast<std::uint8_t>((byte & ~(15u << (bit % 8))) | code << (bit % 8));
+          for (std::int64_t bit = 0; bit < 4; ++bit) {
+            const std::int64_t place = its.is_mxfp4()
+                                           ? (kE2m1Places[j][3 - bit] + 16 * (i % 2)) % 32
+                                           : 16 * (i % 2) + 4 * j + bit;
+            std::uint8_t& byte = piece[step / 4 * 512 + lane * 16 + step % 4 * 4 + place / 8];
+            byte = static_cast<std::uint8_t>(byte | (code >> bit & 1) << (place % 8));
+          }
         }
-        const std::uint16_t scale = is_line ? ScaleBitsOf(line, g) : 0;
-        std::memcpy(packed_scales.data() + unit * 32 + pair * 4 + side * 2, &scale, 2);
+        if (its.is_mxfp4()) {
+          for (std::int64_t nth = 0; nth < 4; ++nth) {
+            const std::int64_t block = g * 4 + nth;
+            packed_scales.data()[unit * 64 + pair * 8 + side * 4 + nth] = static_cast<std::uint8_t>(
+                is_line && block < scale_blocks ? ScaleBitsOf(line, block) : 0);
+          }
+        } else {
+          const std::uint16_t scale = is_line ? ScaleBitsOf(line, g) : 0;
+          std::memcpy(packed_scales.data() + unit * 32 + pair * 4 + side * 2, &scale, 2);
+        }
         packed_zeros.data()[unit * 16 + pair * 2 + side] = static_cast<std::uint8_t>(stored_zero);
       }
     }
@@ -234,14 +271,20 @@ struct QuantRun {
     return MakeLine([&](std::int64_t i) { return AOf(row, i); });
   }
   Line LineOfW(std::int64_t line) const {
-    return MakeLine([&](std::int64_t i) {
-      return emulator::Narrow(RowFormat(), static_cast<float>(ValueOf(line, i)));
-    });
+    return MakeLine(
+        [&](std::int64_t i) { return emulator::Narrow(RowFormat(), WeightOf(line, i)); });
   }
 
-  // The sum of an element of D in the order that few.h states, from the planes as they were sent.
+  // The sum of an element of D in the order that few.h states, or few_chain.h, from the planes as
+  // they were sent.
   float SumOf(const Line& a, const Line& w, std::int64_t line) const {
     float total = 0;
+    if (its.is_mxfp4()) {
+      for (std::size_t step = 0; step < a.size(); ++step) {
+        total = emulator::RoundToF32(emulator::AlignedSum(total, a[step], w[step]));
+      }
+      return 4 * total;
+    }
     for (std::int64_t g = 0; g < groups; ++g) {
       float sum = 0;
       for (auto step = static_cast<std::size_t>(g * 8); step < static_cast<std::size_t>(g * 8 + 8);
@@ -296,6 +339,7 @@ struct QuantRun {
   Plane c_plane;
   Plane d_plane;
   Bytes codes;
+  const std::int64_t scale_blocks;
   Bytes scales;
   Bytes zeros;
   Bytes packed_codes;

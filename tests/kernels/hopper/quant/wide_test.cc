@@ -20,8 +20,6 @@ using hopper::quant::kWideTilingCount;
 using hopper::quant::kWideTilings;
 using hopper::quant::WideTiling;
 
-static_assert(kWideTilingCount == hopper::quant::kWideVariants);
-
 void ExpectEveryBit(int tiling, QuantCase c, const emulator::Options& options) {
   const WideTiling& tiling_of = kWideTilings[tiling];
   const std::int64_t lines = 64 * tiling_of.groups * tiling_of.line_blocks * tiling_of.cluster;

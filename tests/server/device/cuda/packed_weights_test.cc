@@ -21,25 +21,29 @@ namespace {
 using testing::Draws;
 using testing::QuantizedProduct;
 
-constexpr char kKernel[] = "sm90/packed_int4";
-
 struct Shape {
   std::int64_t m = 1;
   std::int64_t n = 1;
   std::int64_t k = 64;
 };
 
-// f16 or bf16 by one of the four formats that are packed, with B tightly packed in either order.
-QuantizedProduct Draw(const Shape& shape, Draws* draws, bool a_is_k_major) {
+// A format that is packed.
+QuantFormat DrawFormat(Draws* draws) {
+  if (draws->Below(3) == 0) return *FindQuantFormat("mxfp4");
   Scaling scaling = Scaling::kVector;
   scaling.type = DataType::kF16;
   scaling.block_k = 128;
   scaling.has_zero_points = draws->Below(2) == 0;
-  const QuantFormat of_b = {draws->Below(2) == 0 ? DataType::kInt4 : DataType::kUint4, scaling};
-  const QuantFormat of_a = {draws->Below(2) == 0 ? DataType::kF16 : DataType::kBf16,
-                            Scaling::kNone};
+  return {draws->Below(2) == 0 ? DataType::kInt4 : DataType::kUint4, scaling};
+}
+
+// f16 or bf16 by one of those formats, with B tightly packed in either order.
+QuantizedProduct Draw(const Shape& shape, Draws* draws, bool a_is_k_major) {
+  const QuantFormat of_b = DrawFormat(draws);
+  const bool is_f16 = draws->Below(2) == 0 && of_b.element != DataType::kFp4E2M1;
+  const QuantFormat of_a = {is_f16 ? DataType::kF16 : DataType::kBf16, Scaling::kNone};
   Draws::Limits limits;
-  limits.is_tight = limits.is_on_the_wire = true;
+  limits.is_tight = limits.is_on_the_wire = limits.is_untiled = true;
   Draws::Limits limits_of_a = limits;
   limits_of_a.is_k_major = a_is_k_major;
   constexpr DataType kOutputs[] = {DataType::kF32, DataType::kF16, DataType::kBf16};
@@ -72,9 +76,10 @@ class PackedWeights : public testing::CudaDeviceTest {
   }
 
   void ExpectRight(const DeviceWork& work, QuantizedProduct* product) {
-    EXPECT_EQ(work.plan.kernel->traits().name, kKernel);
+    const Kernel::Traits& traits = work.plan.kernel->traits();
+    EXPECT_EQ(traits.b_packing, Packing::kStrips);
     CopyOut(work.buffers.d, &product->d);
-    EXPECT_EQ(CheckQuantizedProduct(product, kKernel), "");
+    EXPECT_EQ(CheckQuantizedProduct(product, traits.name), "");
   }
 
   std::string Fetched(const ResidentOperand& operand, std::uint64_t bytes) {

@@ -47,15 +47,17 @@ void CheckBlockScaled(ServedGpu* gpu, int products, GpuReport* report) {
   report->Note("of such products decoded instead", absl::StrCat(decoded));
 }
 
-// A product of f16 or bf16 by weights that are packed where they stay, if the format's are.
+// A product of f16 or bf16 by weights that are packed where they stay, if the format's are: of bf16
+// alone by those that are exact in it.
 std::optional<QuantizedProduct> DrawPacked(const QuantFormat& format, std::int64_t m,
                                            std::int64_t n, std::int64_t k, Draws* draws,
                                            bool a_is_k_major = false) {
   Draws::Limits limits;
-  limits.is_tight = limits.is_on_the_wire = true;
+  limits.is_tight = limits.is_on_the_wire = limits.is_untiled = true;
   Draws::Limits limits_of_a = limits;
   limits_of_a.is_k_major = a_is_k_major;
-  const DataType type = draws->Below(2) == 0 ? DataType::kF16 : DataType::kBf16;
+  const bool is_f16 = draws->Below(2) == 0 && format.element != DataType::kFp4E2M1;
+  const DataType type = is_f16 ? DataType::kF16 : DataType::kBf16;
   constexpr DataType kOutputs[] = {DataType::kF32, DataType::kF16, DataType::kBf16};
   QuantizedProduct product =
       MakeQuantizedProduct(draws->Lines({type, Scaling::kNone}, m, k, true, limits_of_a),
@@ -86,7 +88,7 @@ std::string ComputePacked(ServedGpu* gpu, QuantizedProduct* product, DeviceWork*
   const Problem landed = gpu->device->Landed(product->problem);
   work->problem = product->problem;
   work->plan = Require(Select(BuiltinRegistry(), landed, gpu->device->traits()), "plan");
-  if (work->plan.kernel->traits().name != "sm90/packed_int4") return "another kernel was chosen";
+  if (work->plan.kernel->traits().b_packing == Packing::kNone) return "another kernel was chosen";
   work->buffers.d = Require(gpu->device->AllocateResult(product->problem.d), "memory for D");
   Ends ends;
   gpu->device->Submit(*work, ends.Expect());

@@ -1,12 +1,14 @@
 """Checks libquant.so against float64, bit by bit against a reference of mma.sync, and rows of M against each other;
 then times it beside torch's bf16 product (cuBLAS), in shuffled order, both in one run.
 
-    python3 check_bench.py libquant.so [check] [quick] [SHAPE=TILING,TILING...]...
+    python3 check_bench.py libquant.so [check] [quick] [small] [SHAPE=TILING,TILING...]...
 
-`quick` is for a library of bf16 by int4 alone. SHAPE is MxNxK. A tiling is fN (few.h) or wN (wide.h). Each figure is the median of launches in a CUDA graph of 40, over
-four copies of W in turns; "spread" is that of its rounds.
+`quick` is for a library of bf16 by int4 and mxfp4 alone, `small` checks one shape once, for compute-sanitizer. SHAPE is
+MxNxK. A tiling is fN (few.h) or wN (wide.h), by int4; cN (few_chain.h) or mwN (wide.h), by mxfp4; gfN or gwN, by mxfp4
+in sums of 128. Each figure is the median of launches in a CUDA graph of 40, over four copies of W in turns; "spread" is
+that of its rounds.
 """
-import ctypes, random, statistics, sys, time
+import ctypes, random, re, statistics, sys, time
 import torch
 
 lib = ctypes.CDLL(sys.argv[1])
@@ -19,8 +21,9 @@ dev = "cuda"
 seed = int(time.time())
 torch.manual_seed(seed)
 random.seed(seed)
-NONE, EIGHT, PLANE = 0, 1, 2
-FEW_ROWS = [1, 1, 8, 16, 16, 16]
+NONE, EIGHT, PLANE, MXFP4, MXFP4_IN_GROUPS = range(5)  # formats of B
+FEW_ROWS = {0: [1, 1, 8, 16, 16, 16], 2: [1, 8, 16]}  # of few.h, and of few_chain.h
+E2M1 = [0, .5, 1, 1.5, 2, 3, 4, 6]
 
 
 def stream(): return P(torch.cuda.current_stream().cuda_stream)
@@ -28,75 +31,137 @@ def ptr(t): return P(t.data_ptr() if t is not None else 0)
 
 
 class Weights:
-    def __init__(self, n, k, zero=EIGHT, decoded=False):
-        self.n, self.k, self.zero = n, k, zero
+    def __init__(self, n, k, format=EIGHT, decoded=False, any_scale=False):
+        self.n, self.k, self.format = n, k, format
         codes = torch.randint(0, 256, (n, k // 2), device=dev, dtype=torch.uint8)
-        scales = (torch.rand(n, k // 128, device=dev) * .02 + .001).half()
-        zeros = torch.randint(-8, 8, (n, k // 128), device=dev, dtype=torch.int8) if zero == PLANE else None
+        zeros = torch.randint(-8, 8, (n, k // 128), device=dev, dtype=torch.int8) if format == PLANE else None
+        if format >= MXFP4:
+            scales = torch.randint(116, 128, (n, k // 32), device=dev, dtype=torch.uint8)
+            if any_scale:
+                odd = torch.tensor([0, 1, 128, 160], device=dev, dtype=torch.uint8)
+                where = torch.rand(n, k // 32, device=dev) < .002
+                scales = torch.where(where, odd[torch.randint(0, 4, (n, k // 32), device=dev)], scales)
+        else: scales = (torch.rand(n, k // 128, device=dev) * .02 + .001).half()
         self.packed = [self.pack(i, each) for i, each in enumerate((codes, scales, zeros))]
         torch.cuda.synchronize()
         if not decoded: return
         c = torch.stack([codes & 15, codes >> 4], -1).view(n, k).long()
-        v = (c if zero == NONE else torch.where(c > 7, c - 16, c)).double()
+        if format >= MXFP4:
+            table = torch.tensor(E2M1 + [-x for x in E2M1], device=dev, dtype=torch.float64)
+            factors = torch.pow(2., scales.double() - 127).repeat_interleave(32, 1)
+            self.values, self.exact = table[c] * factors, table[c] * factors
+            self.scales = None if format == MXFP4 else torch.ones(n, k // 128, device=dev)
+            return
+        v = (c if format == NONE else torch.where(c > 7, c - 16, c)).double()
         if zeros is not None: v -= zeros.double().repeat_interleave(128, 1)
         self.values, self.scales = v, scales.float().contiguous()
         self.exact = v * scales.double().repeat_interleave(128, 1)
 
     def pack(self, plane, sent):
         if sent is None: return None
-        packed = torch.full((lib.quant_packed_bytes(plane, self.n, self.k),), 0xAB, device=dev, dtype=torch.uint8)
-        assert lib.quant_pack(plane, self.zero, self.n, self.k, ptr(sent), ptr(packed), stream()) == 0
+        packed = torch.full((lib.quant_packed_bytes(plane, self.format, self.n, self.k),), 0xAB, device=dev,
+                            dtype=torch.uint8)
+        assert lib.quant_pack(plane, self.format, self.n, self.k, ptr(sent), ptr(packed), stream()) == 0
         return packed
 
 
-def kernel_of(tiling): return (0 if tiling[0] == "f" else 1), int(tiling[1:])
+def kernel_of(tiling):
+    """Which kernel, and its tiling's number."""
+    which, index = re.fullmatch(r"[mg]?([fwc])(\d)", tiling).groups()
+    return "fwc".index(which), int(index)
+
+
+def format_of(tiling):
+    return {"g": MXFP4_IN_GROUPS, "m": MXFP4, "c": MXFP4}.get(tiling[0], EIGHT)
+
+
 def gemm(w, tiling, a, d):
     kernel, index = kernel_of(tiling)
-    assert lib.quant_gemm(kernel, index, int(a.dtype == torch.float16), w.zero, ptr(a), *map(ptr, w.packed), ptr(d),
+    assert lib.quant_gemm(kernel, index, int(a.dtype == torch.float16), w.format, ptr(a), *map(ptr, w.packed), ptr(d),
                           a.shape[0], w.n, w.k, stream()) == 0, tiling
 
 
-FEW_LINES = [64, 32, 64, 64, 64, 128]
-WIDE_LINES = [128, 512, 256, 256, 512, 128]
-def fits(tiling, n): return n % (FEW_LINES if tiling[0] == "f" else WIDE_LINES)[int(tiling[1:])] == 0
-def most(tiling): return FEW_ROWS[int(tiling[1:])] if tiling[0] == "f" else 1 << 30
+LINES = [[64, 32, 64, 64, 64, 128], [128, 512, 256, 256, 512, 128], [64] * 3]
+def fits(tiling, n):
+    kernel, index = kernel_of(tiling)
+    return n % LINES[kernel][index] == 0
+def most(tiling):
+    kernel, index = kernel_of(tiling)
+    return 1 << 30 if kernel == 1 else FEW_ROWS[kernel][index]
 
 
 words = sys.argv[2:]
 
 
-def check(tilings, shapes=((512, 512), (1024, 4096), (192, 2688))):
+SMALL = "small" in words
+ROWS = (1, 20) if SMALL else (1, 2, 5, 8, 13, 16, 64, 200, 512)
+
+
+def check(tilings, shapes=((512, 1408),) if SMALL else ((512, 512), (1024, 4096), (192, 2688))):
     bad = 0
+    integers = (EIGHT,) if "quick" in words else (NONE, EIGHT, PLANE)
     for n, k in shapes:
-        for zero in (EIGHT,) if "quick" in words else (NONE, EIGHT, PLANE):
-            w = Weights(n, k, zero, decoded=True)
-            for dtype in (torch.bfloat16,) if "quick" in words else (torch.bfloat16, torch.float16):
-                a512 = torch.randn(512, k, device=dev).to(dtype)
-                exact = a512.double() @ w.exact.t()
-                ref = torch.full((512, n), float("nan"), device=dev, dtype=dtype)
-                values = w.values.to(dtype).contiguous()
-                assert lib.quant_reference(int(dtype == torch.float16), ptr(a512), ptr(values), ptr(w.scales), ptr(ref),
-                                           512, n, k, stream()) == 0
-                torch.cuda.synchronize()
-                for tiling in tilings:
-                    if not fits(tiling, n): continue
-                    same, relative = True, 0.0
-                    for m in (1, 2, 5, 8, 13, 16, 64, 200, 512):
-                        if m > most(tiling): continue
-                        for repeat in range(3):
-                            d = torch.full((m + 1, n), float("nan"), device=dev, dtype=dtype)
-                            gemm(w, tiling, a512[:m].contiguous(), d)
-                            torch.cuda.synchronize()
-                            assert d[m].isnan().all(), "wrote past the last row"
-                            error = ((d[:m].double() - exact[:m]).norm() / exact[:m].norm()).item()
-                            relative = max(relative, error if error == error else 9)
-                            same = same and torch.equal(d[:m].view(torch.int16), ref[:m].view(torch.int16))
-                    ok = same and relative < 2 ** -8
-                    bad += not ok
-                    if not ok or n == 1024 and zero == EIGHT:
-                        print(f"{tiling} {dtype} zero {zero} N={n} K={k}: error {relative:.2e} of the norm, bits "
-                              f"{'equal mma.sync and among M' if same else 'DIFFER'}", flush=True)
+        for format in (*integers, MXFP4, MXFP4_IN_GROUPS):
+            own = [t for t in tilings if fits(t, n) and (format in integers if format_of(t) == EIGHT else
+                                                         format == format_of(t))]
+            if not own: continue
+            w = Weights(n, k, format, decoded=True)
+            for dtype in (torch.bfloat16,) if format >= MXFP4 or "quick" in words else (torch.bfloat16, torch.float16):
+                bad += check_format(w, dtype, own)
+    if any(format_of(t) == MXFP4 for t in tilings) and not SMALL: bad += check_any_scale(tilings)
     print("check:", "ok" if bad == 0 else f"{bad} BAD", flush=True)
+    return bad
+
+
+def reference(w, a):
+    ref = torch.full((a.shape[0], w.n), float("nan"), device=dev, dtype=a.dtype)
+    values = w.values.to(a.dtype).contiguous()
+    assert lib.quant_reference(int(a.dtype == torch.float16), ptr(a), ptr(values), ptr(w.scales), ptr(ref), a.shape[0],
+                               w.n, w.k, stream()) == 0
+    torch.cuda.synchronize()
+    return ref
+
+
+def check_format(w, dtype, tilings):
+    a512 = torch.randn(max(ROWS), w.k, device=dev).to(dtype)
+    exact = a512.double() @ w.exact.t()
+    ref = reference(w, a512)
+    bad = 0
+    for tiling in tilings:
+        same, relative = True, 0.0
+        for m in ROWS:
+            if m > most(tiling): continue
+            for repeat in range(1 if SMALL else 3):
+                d = torch.full((m + 1, w.n), float("nan"), device=dev, dtype=dtype)
+                gemm(w, tiling, a512[:m].contiguous(), d)
+                torch.cuda.synchronize()
+                assert d[m].isnan().all(), "wrote past the last row"
+                error = ((d[:m].double() - exact[:m]).norm() / exact[:m].norm()).item()
+                relative = max(relative, error if error == error else 9)
+                same = same and torch.equal(d[:m].view(torch.int16), ref[:m].view(torch.int16))
+        ok = same and relative < 2 ** -8
+        bad += not ok
+        if not ok or w.n == 1024 and w.format not in (NONE, PLANE):
+            print(f"{tiling} {dtype} format {w.format} N={w.n} K={w.k}: error {relative:.2e} of the norm, bits "
+                  f"{'equal mma.sync and among M' if same else 'DIFFER'}", flush=True)
+    return bad
+
+
+def check_any_scale(tilings):
+    """The smallest scales of mxfp4, and large ones, which have code of their own."""
+    w = Weights(512, 1024, MXFP4, decoded=True, any_scale=True)
+    a = torch.randn(40, w.k, device=dev).to(torch.bfloat16)
+    ref = reference(w, a)
+    bad = 0
+    for tiling in tilings:
+        if format_of(tiling) != MXFP4: continue
+        m = min(40, most(tiling))
+        d = torch.zeros(m, w.n, device=dev, dtype=torch.bfloat16)
+        gemm(w, tiling, a[:m].contiguous(), d)
+        torch.cuda.synchronize()
+        same = torch.equal(d.view(torch.int16), ref[:m].view(torch.int16))
+        bad += not same
+        if not same: print(f"{tiling} of any scale: bits DIFFER", flush=True)
     return bad
 
 
@@ -118,10 +183,10 @@ def once(g, n=40):
 def bench(m, n, k, tilings, rounds=11):
     a = torch.randn(m, k, device=dev, dtype=torch.bfloat16)
     b = [torch.randn(n, k, device=dev, dtype=torch.bfloat16) for _ in range(4)]
-    w = [Weights(n, k) for _ in range(4)]
+    w = {format: [Weights(n, k, format) for _ in range(4)] for format in {format_of(t) for t in tilings}}
     d = torch.empty(m, n, device=dev, dtype=torch.bfloat16)
     graphs = {"bf16": graph_of([lambda x=x: torch.nn.functional.linear(a, x) for x in b])}
-    for t in tilings: graphs[t] = graph_of([lambda x=x: gemm(x, t, a, d) for x in w])
+    for t in tilings: graphs[t] = graph_of([lambda x=x: gemm(x, t, a, d) for x in w[format_of(t)]])
     times = {name: [] for name in graphs}
     for _ in range(3):
         for g in graphs.values(): g.replay()
@@ -142,5 +207,5 @@ jobs = [w.split("=") for w in words if "=" in w]
 if "check" in words:
     named = sorted({t for _, ts in jobs for t in ts.split(",")})
     if check(named): sys.exit(1)
-for shape, ts in jobs:
+for shape, ts in [] if SMALL else jobs:
     bench(*map(int, shape.split("x")), ts.split(","))

@@ -10,7 +10,10 @@ import math, re, sys
 ROWS_LINES_BLOCKS = {
     "f0": (1, 64, 2), "f1": (1, 32, 2), "f2": (8, 64, 2), "f3": (16, 64, 2), "f4": (16, 64, 1), "f5": (16, 128, 1),
     "w0": (64, 64, 1), "w1": (64, 256, 1), "w2": (128, 128, 1), "w3": (128, 256, 1), "w4": (128, 256, 1),
-    "w5": (16, 128, 2)}
+    "w5": (16, 128, 2),
+    # Those of mxfp4, whose wide tilings are the same.
+    "c0": (1, 64, 2), "c1": (8, 64, 2), "c2": (16, 64, 2)}
+ROWS_LINES_BLOCKS |= {"m" + tiling: values for tiling, values in ROWS_LINES_BLOCKS.items() if tiling[0] == "w"}
 MULTIPROCESSORS = 132
 
 
@@ -27,7 +30,8 @@ def read(path):
 def predicted(tiling, cost, m, n, k):
     launch_us, terabytes, group_us, full_group_us = cost
     rows, lines, blocks = ROWS_LINES_BLOCKS[tiling]
-    moved = -(-n // 128) * 8 * math.ceil(k / 128) * 1056 + m * k * 2 + m * n * 2
+    unit_bytes = 1056 if tiling[0] in "fw" else 1088
+    moved = -(-n // 128) * 8 * math.ceil(k / 128) * unit_bytes + m * k * 2 + m * n * 2
     tiles = math.ceil(m / rows) * math.ceil(n / lines)
     waves = math.ceil(tiles / (MULTIPROCESSORS * blocks))
     each = full_group_us if tiles > MULTIPROCESSORS else group_us
@@ -45,7 +49,7 @@ def fit(tiling, shapes):
 
 
 shapes = read(sys.argv[1])
-costs = {tiling: fit(tiling, shapes) for tiling in ROWS_LINES_BLOCKS}
+costs = {tiling: fit(tiling, shapes) for tiling in ROWS_LINES_BLOCKS if any(tiling in times for *_, times in shapes)}
 for tiling, cost in costs.items():
     print(tiling, "launch {} us, {} TB/s, group {:.3f} us, {:.3f} of two".format(*cost))
 longer = []

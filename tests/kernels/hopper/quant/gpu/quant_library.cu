@@ -6,10 +6,33 @@
 namespace gemmd::hopper::quant {
 namespace {
 
+// B as Python's call states it: the first three are ZeroKind's.
+constexpr int kMxfp4 = 3;
+constexpr int kMxfp4InGroups = 4;
+
+// mxfp4 in the order of integers, sums of 128 of K, for comparison with the chain that it has
+// (docs/decisions/041-mxfp4-one-chain.md).
+struct GroupedMxfp4 {
+  using Rows = Bf16Rows;
+  static constexpr bool kIsChain = false;
+  static constexpr bool kHasZeros = false;
+  static constexpr int kScaleBytes = Mxfp4Decoder::kScaleBytes;
+  std::uint32_t scales;  // of the sums, f16
+  Mxfp4Decoder of_codes;
+  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress zeros_at) {
+    scales = 0x44004400;  // 4, as Mxfp4Decoder's sums want
+    of_codes.Load(scales_at, zeros_at);
+  }
+  template <bool kLarge = false>
+  GEMMD_DEVICE void Decode(std::uint32_t word, int step, std::uint32_t (&fragment)[4]) const {
+    of_codes.Decode<kLarge>(word, step, fragment);
+  }
+};
+
 // A product as Python's call states it.
 struct Call {
   int is_f16;  // A and D, else bf16
-  int zero;    // ZeroKind
+  int format;  // of B
   int m;
   int n;
   int k;
@@ -18,7 +41,8 @@ struct Call {
 
 Problem ProblemOf(const Call& call) {
   const DataType type = call.is_f16 != 0 ? DataType::kF16 : DataType::kBf16;
-  const auto zero = static_cast<ZeroKind>(call.zero);
+  const bool is_mxfp4 = call.format >= kMxfp4;
+  const auto zero = static_cast<ZeroKind>(call.format);
   Problem problem;
   problem.m = call.m;
   problem.n = call.n;
@@ -26,22 +50,24 @@ Problem ProblemOf(const Call& call) {
   problem.a = {type, call.m, call.k, Order::kRowMajor, call.k};
   problem.b = {zero == ZeroKind::kNone ? DataType::kUint4 : DataType::kInt4, call.n, call.k,
                Order::kRowMajor, call.k};
+  if (is_mxfp4) problem.b.type = DataType::kFp4E2M1;
   problem.transpose_b = true;
   problem.d = {type, call.m, call.n, Order::kRowMajor, call.n};
   problem.c = problem.d;
   problem.b_scaling.has_scales = true;
-  problem.b_scaling.type = DataType::kF16;
+  problem.b_scaling.type = is_mxfp4 ? DataType::kE8M0 : DataType::kF16;
   problem.b_scaling.block_lines = 1;
-  problem.b_scaling.block_k = kGroupK;
-  problem.b_scaling.has_zero_points = zero == ZeroKind::kPlane;
+  problem.b_scaling.block_k = is_mxfp4 ? 32 : kGroupK;
+  problem.b_scaling.has_zero_points = !is_mxfp4 && zero == ZeroKind::kPlane;
   return problem;
 }
 
-// D of codes' values: a warp for 16 rows of A by eight lines, a group of 128 at a time.
+// D of codes' values: a warp for 16 rows of A by eight lines, a group of 128 at a time or, without
+// scales, one chain.
 struct ReferenceParams {
   const std::uint16_t* a;
   const std::uint16_t* values;
-  const float* scales;  // lines x groups
+  const float* scales;  // lines x groups, or null
   std::uint16_t* d;
   int m;
   int n;
@@ -69,7 +95,7 @@ GEMMD_KERNEL void Reference(GEMMD_GRID_CONSTANT const ReferenceParams params) {
     const std::uint32_t b[2] = {pair(params.values, of_line, 0, 1),
                                 pair(params.values, of_line + 8, 0, 1)};
     Rows::Multiply(sums, a, b);
-    if (first % kGroupK != kGroupK - kStepK) continue;
+    if (params.scales == nullptr || first % kGroupK != kGroupK - kStepK) continue;
     for (int i = 0; i < 4; ++i) {
       const std::int64_t of = std::int64_t{line + lane % 4 * 2 + i % 2};
       total[i] =
@@ -80,7 +106,7 @@ GEMMD_KERNEL void Reference(GEMMD_GRID_CONSTANT const ReferenceParams params) {
   for (int i = 0; i < 4; ++i) {
     const int r = row + i / 2 * 8;
     const std::int64_t at = std::int64_t{r} * params.n + line + lane % 4 * 2 + i % 2;
-    if (r < params.m) params.d[at] = Out::Narrow(total[i]);
+    if (r < params.m) params.d[at] = Out::Narrow(params.scales == nullptr ? sums[i] : total[i]);
   }
 }
 
@@ -98,22 +124,28 @@ int Said(const absl::Status& status) {
 
 using Launch = absl::Status(const Problem&, const Arguments&, const LaunchTarget&);
 
-// With QUANT_QUICK the library has bf16 by int4 alone, which compiles in a sixth of the time.
+// With QUANT_QUICK the library has bf16 by int4 and mxfp4 alone, which compiles in a quarter of the
+// time.
 template <int kTiling>
-Launch* FewOf() {
+absl::Status FewOf(const Problem& problem, const Arguments& arguments, const LaunchTarget& target) {
 #ifdef QUANT_QUICK
-  return LaunchFewOf<kTiling, Int4Decoder<Bf16Rows, ZeroKind::kEight>>;
+  return LaunchFewOf<kTiling, Int4Decoder<Bf16Rows, ZeroKind::kEight>>(problem, arguments, target);
 #else
-  return LaunchFew<kTiling>;
+  return LaunchFew<kTiling>(problem, arguments, target);
 #endif
 }
 
 template <int kTiling>
-Launch* WideOf() {
+absl::Status WideOf(const Problem& problem, const Arguments& arguments,
+                    const LaunchTarget& target) {
 #ifdef QUANT_QUICK
-  return LaunchWideOf<kTiling, Int4Decoder<Bf16Rows, ZeroKind::kEight>>;
+  if (CodeFormatOf(problem) == CodeFormat::kInteger) {
+    return LaunchWideOf<kTiling, Int4Decoder<Bf16Rows, ZeroKind::kEight>>(problem, arguments,
+                                                                          target);
+  }
+  return LaunchWideOf<kTiling, Mxfp4Decoder>(problem, arguments, target);
 #else
-  return LaunchWide<kTiling>;
+  return LaunchWide<kTiling>(problem, arguments, target);
 #endif
 }
 
@@ -123,15 +155,15 @@ Launch* WideOf() {
 extern "C" {
 
 // plane: gemmd::WeightPlane.
-long long quant_packed_bytes(int plane, int n, int k) {
+long long quant_packed_bytes(int plane, int format, int n, int k) {
   using namespace gemmd::hopper::quant;
-  constexpr int kBytes[] = {kCodeBytes, kScaleBytes, kZeroBytes};
-  return UnitsOf(n, k) * kBytes[plane];
+  const gemmd::Problem problem = ProblemOf({0, format, 1, n, k, nullptr});
+  return UnitsOf(n, k) * PieceBytes(CodeFormatOf(problem), static_cast<gemmd::WeightPlane>(plane));
 }
 
-int quant_pack(int plane, int zero, int n, int k, const void* sent, void* packed, void* stream) {
+int quant_pack(int plane, int format, int n, int k, const void* sent, void* packed, void* stream) {
   using namespace gemmd::hopper::quant;
-  const gemmd::Problem problem = ProblemOf({0, zero, 1, n, k, stream});
+  const gemmd::Problem problem = ProblemOf({0, format, 1, n, k, stream});
   return Said(LaunchPacking(problem, static_cast<gemmd::WeightPlane>(plane), sent, packed,
                             TargetOf(stream)));
 }
@@ -155,15 +187,21 @@ int quant_reference(int is_f16, const void* a, const void* values, const void* s
                                  shape, params, {}, TargetOf(stream)));
 }
 
-// kernel: 0 for few rows, 1 for many.
-int quant_gemm(int kernel, int tiling, int is_f16, int zero, const void* a, const void* codes,
+// kernel: 0 for few rows, 1 for many, 2 for few rows in one chain.
+int quant_gemm(int kernel, int tiling, int is_f16, int format, const void* a, const void* codes,
                const void* scales, const void* zeros, void* d, int m, int n, int k, void* stream) {
   using namespace gemmd::hopper::quant;
-  static Launch* const kFew[] = {FewOf<0>(), FewOf<1>(), FewOf<2>(),
-                                 FewOf<3>(), FewOf<4>(), FewOf<5>()};
-  static Launch* const kWide[] = {WideOf<0>(), WideOf<1>(), WideOf<2>(),
-                                  WideOf<3>(), WideOf<4>(), WideOf<5>()};
-  const Call call = {is_f16, zero, m, n, k, stream};
+  static Launch* const kKernels[][6] = {
+      {FewOf<0>, FewOf<1>, FewOf<2>, FewOf<3>, FewOf<4>, FewOf<5>},
+      {WideOf<0>, WideOf<1>, WideOf<2>, WideOf<3>, WideOf<4>, WideOf<5>},
+      {LaunchChain<0>, LaunchChain<1>, LaunchChain<2>}};
+  static Launch* const kGrouped[][6] = {
+      {LaunchFewOf<0, GroupedMxfp4>, LaunchFewOf<1, GroupedMxfp4>, LaunchFewOf<2, GroupedMxfp4>,
+       LaunchFewOf<3, GroupedMxfp4>, LaunchFewOf<4, GroupedMxfp4>, LaunchFewOf<5, GroupedMxfp4>},
+      {LaunchWideOf<0, GroupedMxfp4>, LaunchWideOf<1, GroupedMxfp4>, LaunchWideOf<2, GroupedMxfp4>,
+       LaunchWideOf<3, GroupedMxfp4>, LaunchWideOf<4, GroupedMxfp4>,
+       LaunchWideOf<5, GroupedMxfp4>}};
+  const Call call = {is_f16, format, m, n, k, stream};
   gemmd::Arguments arguments;
   arguments.a = a;
   arguments.b = codes;
@@ -171,6 +209,8 @@ int quant_gemm(int kernel, int tiling, int is_f16, int zero, const void* a, cons
   arguments.b_zero_points = zeros;
   arguments.d = d;
   arguments.b_is_settled = true;
-  return Said((kernel == 0 ? kFew : kWide)[tiling](ProblemOf(call), arguments, TargetOf(stream)));
+  Launch* const launch =
+      format == kMxfp4InGroups ? kGrouped[kernel][tiling] : kKernels[kernel][tiling];
+  return Said(launch(ProblemOf(call), arguments, TargetOf(stream)));
 }
 }

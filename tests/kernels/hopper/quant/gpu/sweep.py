@@ -1,26 +1,27 @@
 """Times every tiling that takes a shape, beside torch's bf16 product, for fit.py.
 
-    python3 sweep.py ./libquant.so > sweep.txt
+    python3 sweep.py ./libquant.so [int4|mxfp4] > sweep.txt
 
-W is shared by all M of an (N, K). The library may be one of bf16 by int4 alone (QUANT_QUICK).
+W is shared by all M of an (N, K). The library may be one of bf16 by int4 and mxfp4 alone (QUANT_QUICK).
 """
 import sys, random, statistics
 lib = sys.argv[1]
+COUNTS = {"c": 3, "mw": 6} if "mxfp4" in sys.argv else {"f": 6, "w": 6}
+TILINGS = [kind + str(i) for kind, count in COUNTS.items() for i in range(count)]
 sys.argv = ["x", lib]
 import torch
 import check_bench as cb
 NK = [(4096, 4096), (8192, 8192), (28672, 8192), (8192, 28672), (14336, 4096), (4096, 14336), (1024, 8192), (2048, 2048), (11008, 4096)]
 MS = [1, 2, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 4096]
-def most(t): return cb.FEW_ROWS[int(t[1:])] if t[0] == "f" else 1 << 30
 for n, k in NK:
-    w = [cb.Weights(n, k) for _ in range(4)]
+    w = [cb.Weights(n, k, cb.format_of(TILINGS[0])) for _ in range(4)]
     b = [torch.randn(n, k, device="cuda", dtype=torch.bfloat16) for _ in range(4)]
     for m in MS:
         if m * n * k > 4096 * 8192 * 8192: continue
         a = torch.randn(m, k, device="cuda", dtype=torch.bfloat16)
         d = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
-        tilings = [t for t in [f"f{i}" for i in range(6)] + [f"w{i}" for i in range(6)] if cb.fits(t, n) and m <= most(t)]
-        if m > 256: tilings = [t for t in tilings if t not in ("w5", "w0")]
+        tilings = [t for t in TILINGS if cb.fits(t, n) and m <= cb.most(t)]
+        if m > 256: tilings = [t for t in tilings if t[-2:] not in ("w5", "w0")]
         count = 40 if m <= 256 else 8
         graphs = {"bf16": cb.graph_of([lambda x=x: torch.nn.functional.linear(a, x) for x in b], count)}
         for t in tilings: graphs[t] = cb.graph_of([lambda x=x: cb.gemm(x, t, a, d) for x in w], count)

@@ -1,4 +1,4 @@
-// The registry entry of products by packed weights, and when selection takes it.
+// The registry entries of products by packed weights, and when selection takes them.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -13,6 +13,7 @@ namespace gemmd::testing {
 namespace {
 
 constexpr char kName[] = "sm90/packed_int4";
+constexpr char kMxfp4Name[] = "sm90/packed_mxfp4";
 
 DeviceTraits Emulated() {
   DeviceTraits traits;
@@ -27,8 +28,14 @@ Problem Packed(Problem problem) {
   return problem;
 }
 
-std::string ReasonOf(const Problem& problem) {
-  return Explain(BuiltinRegistry(), problem, Emulated(), kName).front().rejection;
+std::string ReasonOf(const Problem& problem, const char* name = kName) {
+  return Explain(BuiltinRegistry(), problem, Emulated(), name).front().rejection;
+}
+
+QuantCase Mxfp4(std::int64_t m, std::int64_t n, std::int64_t k) {
+  QuantCase c = {m, n, k};
+  c.b = DataType::kFp4E2M1;
+  return c;
 }
 
 TEST(PackedInt4, EveryConfigGivesTheBitsOfTheModel) {
@@ -48,6 +55,63 @@ TEST(PackedInt4, EveryConfigGivesTheBitsOfTheModel) {
                            {});
     }
   }
+}
+
+TEST(PackedMxfp4, EveryConfigGivesTheBitsOfTheModel) {
+  const Kernel& kernel = *BuiltinRegistry().Find(kMxfp4Name);
+  for (const std::int64_t m : {1, 7, 16, 70}) {
+    QuantRun run(Mxfp4(m, 512, 192));
+    const Problem problem = Packed(run.problem);
+    const std::vector<Config> configs = kernel.Alternatives(problem, Emulated());
+    EXPECT_GE(configs.size(), 6U);
+    for (const Config& config : configs) {
+      SCOPED_TRACE(ToString(config));
+      ExpectBitsOfTheModel(&run,
+                           [&](const LaunchTarget& target) {
+                             return kernel.Launch(problem, config, run.MakeArguments(), target);
+                           },
+                           {});
+    }
+  }
+}
+
+// A B that stays has the bits of one that comes with its product, which is decoded to bf16 and
+// multiplied as any bf16 is; unless its scales are very far apart, so the ids differ.
+TEST(PackedMxfp4, HasTheBitsOfTheProductOfDecodedWeights) {
+  for (const bool b_is_k_major : {true, false}) {
+    for (const DataType d : {DataType::kF32, DataType::kBf16}) {
+      QuantCase c = Mxfp4(21, 136, 320);
+      c.b_is_k_major = b_is_k_major;
+      c.d = d;
+      c.epilogue = {0.5, 0, true, Activation::kRelu};
+      QuantRun run(c);
+      const Problem& sent = run.problem;
+      const Plan decoded = *Select(BuiltinRegistry(), sent, Emulated());
+      EXPECT_EQ(Select(BuiltinRegistry(), Packed(sent), Emulated())->kernel->traits().name,
+                kMxfp4Name);
+      EXPECT_EQ(decoded.kernel->traits().name.rfind("dequantize/sm90/", 0), 0U)
+          << decoded.kernel->traits().name;
+      std::vector<char> workspace(decoded.workspace_bytes + 256);
+      const auto aligned = (reinterpret_cast<std::uintptr_t>(workspace.data()) + 255) / 256 * 256;
+      Arguments arguments = run.MakeArguments();
+      arguments.b = run.codes.data();
+      arguments.b_scales = run.scales.data();
+      arguments.workspace = reinterpret_cast<void*>(aligned);
+      ExpectBitsOfTheModel(&run,
+                           [&](const LaunchTarget& target) {
+                             return decoded.kernel->Launch(sent, decoded.config, arguments, target);
+                           },
+                           {});
+    }
+  }
+}
+
+TEST(PackedMxfp4, SaysWhatItDoesNotTake) {
+  const Problem problem = Packed(MakeQuantProblem(Mxfp4(5, 128, 256)));
+  EXPECT_EQ(ReasonOf(problem, kMxfp4Name), "");
+  EXPECT_EQ(ReasonOf(problem), "takes B of int4 or uint4, not fp4_e2m1");
+  EXPECT_EQ(ReasonOf(Packed(MakeQuantProblem({5, 128, 256})), kMxfp4Name),
+            "takes B of fp4_e2m1, not int4");
 }
 
 // As a panel of a product may: fewer columns than the config's blocks have.

@@ -1,0 +1,138 @@
+// The shared memory of a block of the product of few rows.
+#pragma once
+
+#include "kernels/hopper/quant/packed.h"
+#include "kernels/hopper/quant/tilings.h"
+#include "kernels/ptx/fences.h"
+#include "kernels/ptx/mbarrier.h"
+
+namespace gemmd::hopper::quant {
+inline namespace GEMMD_BACKEND {
+
+// Buffers for a turn's sums. A warp that writes turn t + 4 has waited for all that others wrote in
+// turn t + 2, before which they had added turn t's: with fewer it would have to ask.
+inline constexpr int kExchanges = 4;
+
+template <int kTiling, class Decoder>
+struct FewLayout {
+  static constexpr FewTiling kValues = FewTilingOf(Decoder::kIsChain, kTiling);
+  static constexpr int kBoxRows = kValues.rows;
+  static constexpr int kColumns = kBoxRows < 8 ? 8 : kBoxRows;  // of the instructions
+  static constexpr int kStrips = kValues.strips;
+  static constexpr int kSplits = kValues.splits;
+  static constexpr int kGroups = kValues.groups;
+  static constexpr int kTurnGroups = kSplits * kGroups;
+  static constexpr int kBlockLines = kStrips * kStripLines;
+  static constexpr int kWarps = kStrips * kSplits;
+  static constexpr int kThreads = (kWarps + 2) * 32;
+  static constexpr int kBlocks = kValues.blocks;
+
+  static constexpr int kWeightStages = kValues.weight_stages;
+  // A stage has a chunk's codes of the turn's groups, of the strips that are the block's, and then
+  // the next chunk's; behind all codes the scales of whole chunks, and then their zero points.
+  static constexpr int kChunks = kStrips < kChunkStrips ? 1 : kStrips / kChunkStrips;
+  static constexpr int kGroupCodes = kStrips / kChunks * kCodeBytes;
+  static constexpr int kGroupScales = kChunkStrips * Decoder::kScaleBytes;
+  static constexpr int kGroupZeros = Decoder::kHasZeros ? kChunkStrips * kZeroBytes : 0;
+  static constexpr int kScalesAt = kChunks * kTurnGroups * kGroupCodes;
+  static constexpr int kZerosAt = kScalesAt + kChunks * kTurnGroups * kGroupScales;
+  static constexpr int kWeightStageBytes = kZerosAt + kChunks * kTurnGroups * kGroupZeros;
+  // A lies in slabs of 64 of K: swizzled lines of 128 bytes.
+  static constexpr int kSlabBytes = kBoxRows * 128;
+  static constexpr int kTurnSlabs = kTurnGroups * kGroupSlabs;
+  static constexpr int kRowStages = kValues.row_stages;
+  static constexpr int kRowStageBytes = kTurnSlabs * kSlabBytes;
+
+  static constexpr int kSums = kColumns / 2;  // of a lane, for a group
+  static constexpr int kShare = kSums / kSplits;
+  // Bytes that a warp writes: a lane's part for one other, all parts for all others, and scales.
+  static constexpr int kPartBytes = kShare * kGroups * 4;
+  static constexpr int kPieceBytes = kPartBytes < 16 ? kPartBytes : 16;  // of one instruction
+  static constexpr int kPieces = kPartBytes / kPieceBytes;
+  static constexpr int kPartsBytes = (kSplits - 1) * kPartBytes * 32;
+  static constexpr int kSlotBytes = kSplits == 1 ? 0 : kPartsBytes + kGroups * 32;
+
+  static constexpr int kRowsAt = 0;
+  static constexpr int kWeightsAt = kRowStages * kRowStageBytes;
+  static constexpr int kSlotsAt = kWeightsAt + kWeightStages * kWeightStageBytes;
+  static constexpr int kBarriersAt = kSlotsAt + kExchanges * kWarps * kSlotBytes;
+  static constexpr int kWeightsFull = kBarriersAt;
+  static constexpr int kWeightsEmpty = kWeightsFull + kWeightStages * 8;
+  static constexpr int kRowsFull = kWeightsEmpty + kWeightStages * 8;
+  static constexpr int kRowsEmpty = kRowsFull + kRowStages * 8;
+  static constexpr int kExchanged = kRowsEmpty + kRowStages * 8;
+  static constexpr int kSharedBytes = kExchanged + kExchanges * kStrips * 8;
+
+  static_assert(kRowStageBytes % 1024 == 0);
+  static_assert(kBoxRows == 1 || kBoxRows == 8 || kBoxRows == 16);
+  static_assert(kWeightStageBytes % 16 == 0 && kSlotsAt % 16 == 0 && kBarriersAt % 8 == 0);
+  // A multiprocessor has 228 KB, of which each block costs one more.
+  static_assert(kBlocks * (kSharedBytes + 1024) <= 228 * 1024 && kSharedBytes <= 227 * 1024);
+};
+
+// A register of the instruction's result: lines lane / 4 and, of side 1, eight below; rows of A in
+// eights, and a lane's two.
+GEMMD_DEVICE constexpr int SumIndex(int side, int eight, int which) {
+  return eight * 4 + side * 2 + which;
+}
+
+// A lane's line of ldmatrix in a stage, from slab `slab` on. A row that A does not have is zeros;
+// where the slab has one row, that row is all.
+template <class Layout>
+GEMMD_DEVICE std::uint32_t RowLineOf(std::uint32_t lane, std::uint32_t slab) {
+  const std::uint32_t row = Layout::kBoxRows == 1   ? 0
+                            : Layout::kBoxRows == 8 ? lane % 8
+                                                    : lane / 16 * 8 + lane % 8;
+  const std::uint32_t line = slab * Layout::kBoxRows + row;
+  const std::uint32_t sixteen = Layout::kColumns == 8 ? lane / 8 : lane / 8 % 2;
+  return line * 128 + (sixteen ^ (line % 8)) * 16;
+}
+// The place of step `step` of the four of a slab, so many slabs behind that line: its address with
+// some bits turned, which say which 16 bytes of the line.
+template <class Layout>
+GEMMD_DEVICE ptx::SharedAddress RowsAt(ptx::SharedAddress line, int slab, int step) {
+  const int turned = step * 32 ^ (Layout::kBoxRows == 1 ? slab % 8 * 16 : 0);
+  return (line ^ static_cast<std::uint32_t>(turned)) +
+         static_cast<std::uint32_t>(slab * Layout::kSlabBytes);
+}
+
+template <class Layout>
+struct FewBlock {
+  ptx::SharedAddress shared;
+
+  GEMMD_DEVICE ptx::SharedAddress WeightsFull(std::uint32_t stage) const {
+    return shared + Layout::kWeightsFull + stage * 8;
+  }
+  GEMMD_DEVICE ptx::SharedAddress WeightsEmpty(std::uint32_t stage) const {
+    return shared + Layout::kWeightsEmpty + stage * 8;
+  }
+  GEMMD_DEVICE ptx::SharedAddress RowsFull(std::uint32_t stage) const {
+    return shared + Layout::kRowsFull + stage * 8;
+  }
+  GEMMD_DEVICE ptx::SharedAddress RowsEmpty(std::uint32_t stage) const {
+    return shared + Layout::kRowsEmpty + stage * 8;
+  }
+  GEMMD_DEVICE ptx::SharedAddress Exchanged(std::uint32_t buffer, std::uint32_t strip) const {
+    return shared + Layout::kExchanged + (buffer * Layout::kStrips + strip) * 8;
+  }
+
+  GEMMD_DEVICE void Initialise() const {
+    for (std::uint32_t s = 0; s < Layout::kWeightStages; ++s) {
+      ptx::MbarrierInit(WeightsFull(s), 1);
+      ptx::MbarrierInit(WeightsEmpty(s), Layout::kWarps);
+    }
+    for (std::uint32_t s = 0; s < Layout::kRowStages; ++s) {
+      ptx::MbarrierInit(RowsFull(s), 1);
+      ptx::MbarrierInit(RowsEmpty(s), Layout::kWarps);
+    }
+    for (std::uint32_t b = 0; Layout::kSplits > 1 && b < kExchanges; ++b) {
+      for (std::uint32_t s = 0; s < Layout::kStrips; ++s) {
+        ptx::MbarrierInit(Exchanged(b, s), Layout::kSplits);
+      }
+    }
+    ptx::FenceMbarrierInit();
+  }
+};
+
+}  // namespace GEMMD_BACKEND
+}  // namespace gemmd::hopper::quant
