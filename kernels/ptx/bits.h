@@ -55,7 +55,7 @@ GEMMD_DEVICE void KeepAll(std::uint32_t (&values)[kCount]) {
   for (int i = 0; i < kCount; ++i) values[i] = Keep(values[i]);
 }
 
-// The same for accumulators: what reads them stays behind the wait that comes before.
+// Keeps accumulators likewise: what reads them stays behind the wait that comes before.
 template <int kCount>
 GEMMD_DEVICE void KeepAll(float (&values)[kCount]) {
   GEMMD_UNROLL

@@ -42,7 +42,7 @@ GEMMD_DEVICE constexpr int ShareIndex(int owner, int i) {
   return SumIndex(SideOf<Layout>(owner), nth / 2, nth % 2);
 }
 
-// As many bytes as one instruction moves.
+// The bytes that one instruction moves.
 template <int kWords>
 struct alignas(kWords * 4) Words {
   std::uint32_t word[kWords];
@@ -408,7 +408,7 @@ class FewWarp {
   Decoder decoder_[Layout::kGroups];
   Columns columns_[kLoadsAhead ? Layout::kGroups : 1];
   float total_[Layout::kShare];
-  // Of the turn before: this warp's share, and its scales.
+  // This warp's share of the turn before, and its scales.
   float own_[Layout::kGroups][Layout::kShare];
   std::uint32_t own_scales_[Layout::kGroups];
 };

@@ -156,7 +156,7 @@ class ChainWarp {
       decoder.template Decode<kLarge>(WordOf(group.words[step / 4], step % 4), step, fragment);
       GEMMD_UNROLL
       for (int eight = 0; eight < kEights; ++eight) {
-        // Of eight rows a load has two steps, of sixteen one.
+        // A load has two steps of eight rows, or one of sixteen.
         const int load = kEights == 1 ? step / 2 : step;
         const int at = kEights == 1 ? step % 2 * 2 : eight * 2;
         const std::uint32_t b[2] = {group.columns[load][at], group.columns[load][at + 1]};

@@ -42,7 +42,7 @@ inline ptx::TensorMapSpec RowSpec(const Problem& problem, const void* a, ptx::Te
   return spec;
 }
 
-// The same in boxes of one slab, in two dimensions.
+// Rows of A in boxes of one slab, in two dimensions.
 inline ptx::TensorMapSpec SlabSpec(const Problem& problem, const void* a,
                                    ptx::TensorElement element, int rows) {
   ptx::TensorMapSpec spec = RowSpec(problem, a, element, rows, 1);
@@ -157,7 +157,7 @@ struct Few {
   };
 };
 
-// As many tiles of lines as the problem has, in clusters: a multiple of what a cluster has.
+// The grid has the problem's tiles of lines, rounded up to whole clusters.
 template <int kTiling, class Decoder>
 absl::Status LaunchWideOf(const Problem& problem, const Arguments& arguments,
                           const LaunchTarget& target) {
@@ -207,7 +207,7 @@ absl::Status LaunchFew(const Problem& problem, const Arguments& arguments,
   return LaunchIntegers<Few<kTiling>::template Launcher>(problem, arguments, target);
 }
 
-// The same by codes whose values are exact in bf16; tilings are those of kChainTilings.
+// Codes whose values are exact in bf16, in a tiling of kChainTilings.
 template <int kTiling>
 absl::Status LaunchChain(const Problem& problem, const Arguments& arguments,
                          const LaunchTarget& target) {

@@ -31,7 +31,7 @@ inline constexpr int kChunkStrips = 4;
 inline constexpr int kChunkLines = kStripLines * kChunkStrips;
 inline constexpr int kStepK = 16;
 inline constexpr int kSteps = kGroupK / kStepK;
-// Of A, in shared memory: lines of 128 bytes.
+// A lies in shared memory in slabs, whose lines are 128 bytes.
 inline constexpr int kSlabK = 64;
 inline constexpr int kGroupSlabs = kGroupK / kSlabK;
 
@@ -41,7 +41,7 @@ enum class CodeFormat : std::uint8_t {
   kE2m1,     // mxfp4: E8M0 scales of 32 of K
 };
 
-// Of a unit.
+// The bytes of a unit.
 inline constexpr int kCodeBytes = kStripLines * kGroupK / 2;
 inline constexpr int kZeroBytes = kStripLines;
 

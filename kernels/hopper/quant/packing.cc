@@ -49,7 +49,7 @@ std::uint32_t CodeIn(std::uint32_t word, CodeFormat format, int code) {
   return value;
 }
 
-// Of a plane of scales or zero points.
+// The elements of a plane of scales or zero points.
 struct VectorElements {
   std::int64_t size;   // bytes
   std::int64_t count;  // of a line's group
@@ -96,7 +96,7 @@ VectorElements ElementsOf(const PackedPlaces& places, WeightPlane plane) {
   return {hopper::quant::ScaleSize(places.format), hopper::quant::ScalesOf(places.format), 0};
 }
 
-// Of A and of B, without their shapes.
+// The rejection by the types of A and B, whatever their shapes.
 std::string FormatRejection(const Problem& problem) {
   const bool is_e2m1 = CodeFormatOf(problem) == CodeFormat::kE2m1;
   if (!IsHalf(problem.a.type)) {

@@ -16,7 +16,7 @@ struct QuantParams {
   const std::uint8_t* scales;
   const std::uint8_t* zero_points;  // null: it has none
   bool weights_are_settled;         // no launch ahead writes them
-  // Of few rows: with the loading of which turn of weights the next grid may start.
+  // The turn of weights with whose loading the next grid may start; for few rows.
   std::int32_t trigger;
   std::int32_t m;
   std::int32_t n;

@@ -39,7 +39,7 @@ inline constexpr FewTiling kFewTilings[] = {
 };
 inline constexpr int kFewTilingCount = sizeof(kFewTilings) / sizeof(kFewTilings[0]);
 
-// The same for weights whose sums are one chain (few_chain.h): one warp a strip.
+// Tilings for weights whose sums are one chain (few_chain.h): one warp a strip.
 inline constexpr FewTiling kChainTilings[] = {
     {1, 4, 1, 8, 3, 4, 2, {2, 0.91, 0.17, 0.298}},    // 0: one row
     {8, 4, 1, 4, 4, 3, 2, {2.5, 0.91, 0.19, 0.285}},  // 1

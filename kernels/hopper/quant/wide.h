@@ -542,7 +542,7 @@ class WideConsumer {
   std::uint32_t units_;  // in a stage before this warp's first
   ptx::SharedAddress empty_;
   mma::RingPosition<Layout::kStages> ring_;
-  // Of the batch that is decoded next; and the scales of the block that is multiplied.
+  // The words of the batch that is decoded next, and the scales of the block that is multiplied.
   ptx::Vector4 words_[Layout::kBatch == 8 ? 2 : 1];
   Decoder next_decoder_;
   std::uint32_t scales_;

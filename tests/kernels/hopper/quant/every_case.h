@@ -33,7 +33,7 @@ void ForEveryFormatAndLayout(QuantCase c, const Expect& expect) {
   }
 }
 
-// The same for mxfp4, in its layouts.
+// Cases of mxfp4, in its layouts.
 template <class Expect>
 void ForEveryLayoutOfMxfp4(QuantCase c, const Expect& expect) {
   c.b = DataType::kFp4E2M1;

@@ -130,7 +130,7 @@ struct QuantRun {
   }
   std::uint32_t CodeOf(std::int64_t line, std::int64_t i) const { return HashOf(2, line, i) >> 28; }
   std::int64_t ScaleSize() const { return its.is_mxfp4() ? 1 : 2; }
-  // Of either sign, and zero now and then; of mxfp4 of several magnitudes.
+  // Scales of either sign, and zero now and then; those of mxfp4 have several magnitudes.
   std::uint16_t ScaleBitsOf(std::int64_t line, std::int64_t block) const {
     const std::uint32_t x = HashOf(3, line, block);
     if (its.is_mxfp4()) {
