@@ -224,7 +224,7 @@ GEMMD_AVX512 void DecodeBlocks512(const Codes16& codes, const Blocks& blocks, fl
     };
     if (kSixteens != 0 && begin + blocks.length <= elements) {
 #pragma GCC unroll 8
-      for (int j = 0; j < kSixteens; ++j) decode(begin + 16 * j);
+      for (std::int64_t j = 0; j < kSixteens; ++j) decode(begin + 16 * j);
       continue;
     }
     const std::int64_t end = std::min(elements, begin + blocks.length);
@@ -345,7 +345,7 @@ GEMMD_AVX512 void Decode4BitBlocks512(__m512 table, const Codes16& codes, const 
         _mm512_mul_ps(_mm512_sub_ps(table, zero), _mm512_set1_ps(blocks.factors[block]));
     if (kSixteens != 0 && begin + blocks.length <= elements) {
 #pragma GCC unroll 8
-      for (int j = 0; j < kSixteens; ++j) {
+      for (std::int64_t j = 0; j < kSixteens; ++j) {
         _mm512_storeu_ps(out + begin + 16 * j, Look512(scaled, codes.data + begin / 2 + 8 * j));
       }
       continue;

@@ -1,6 +1,7 @@
 #include "kernels/cpu/row_gemm.h"
 
 #include <algorithm>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -68,8 +69,9 @@ class Multiplication {
     std::vector<Real>& buffer = buffers[index];
     const auto size = static_cast<std::size_t>(count + kLanes);
     if (buffer.size() < size) buffer.resize(size);
-    const auto address = reinterpret_cast<std::uintptr_t>(buffer.data());
-    return buffer.data() + (-address % 64) / sizeof(Real);
+    void* begin = buffer.data();
+    std::size_t space = buffer.size() * sizeof(Real);
+    return static_cast<Real*>(std::align(64, 1, begin, space));
   }
 
   // ------------------------------------------------------------- few rows
@@ -367,7 +369,7 @@ class Multiplication {
   }
 
   static constexpr std::int64_t kStrips = 4;
-  static constexpr std::int64_t kMostTile = 13 * 2 * kLanes;
+  static constexpr std::int64_t kMostTile = kLanes * 2 * 13;
 
   const RowTile<Real>& tile_;
   const Columns<Real>& b_;

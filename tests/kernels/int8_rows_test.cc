@@ -50,16 +50,14 @@ void CheckProduct(const Shape& shape, bool b_is_k_major, std::mt19937* random) {
   for (std::int64_t row = 0; row < m; ++row) {
     PackInt8Line(k, a.data() + row * k, 1, lines.data() + row * Int8Depth(k));
   }
-  const auto compute = [&](bool as_it_lies) {
-    if (!as_it_lies) {
-      return MultiplyInt8Rows(m, n, k, lines.data(), packed.get(), c.data(), pitch);
-    }
-    MultiplyInt8Columns(m, n, k, lines.data(), b.data(), column_stride, c.data(), pitch);
-  };
   for (const bool as_it_lies : {false, true}) {
     if (as_it_lies && (m > kInt8FewRows || !b_is_k_major)) continue;
     std::fill(c.begin(), c.end(), 7);
-    compute(as_it_lies);
+    if (as_it_lies) {
+      MultiplyInt8Columns(m, n, k, lines.data(), b.data(), column_stride, c.data(), pitch);
+    } else {
+      MultiplyInt8Rows(m, n, k, lines.data(), packed.get(), c.data(), pitch);
+    }
     for (std::int64_t row = 0; row < m; ++row) {
       for (std::int64_t column = 0; column < n; ++column) {
         std::int64_t sum = 0;
