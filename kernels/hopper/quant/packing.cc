@@ -64,10 +64,11 @@ void UnpackCodes(const PackedPlaces& places, const Piece& piece, const std::uint
     const std::int64_t lane = at % 512 / 16;
     const std::int64_t step = at / 512 * 4 + at % 16 / 4;
     for (int code = 0; code < 8; ++code) {
-      const int j = code % 4;
+      const std::int64_t j = code % 4;
+      const std::int64_t half = code / 4;
       const std::int64_t line = piece.first_line + lane / 4 + j % 2 * 8;
       const std::int64_t k = piece.group * hopper::quant::kGroupK + step * hopper::quant::kStepK +
-                             lane % 4 * 2 + j / 2 * 8 + code / 4;
+                             lane % 4 * 2 + j / 2 * 8 + half;
       if (line >= places.n || k >= places.k) continue;
       SetCode(to, line * places.line_stride + k * places.k_stride,
               CodeIn(word, places.format, code) ^ places.bias);

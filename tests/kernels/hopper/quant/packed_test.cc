@@ -91,12 +91,11 @@ TEST(PackedMxfp4, HasTheBitsOfTheProductOfDecodedWeights) {
                 kMxfp4Name);
       EXPECT_EQ(decoded.kernel->traits().name.rfind("dequantize/sm90/", 0), 0U)
           << decoded.kernel->traits().name;
-      std::vector<char> workspace(decoded.workspace_bytes + 256);
-      const auto aligned = (reinterpret_cast<std::uintptr_t>(workspace.data()) + 255) / 256 * 256;
+      Bytes workspace(static_cast<std::int64_t>(decoded.workspace_bytes));
       Arguments arguments = run.MakeArguments();
       arguments.b = run.codes.data();
       arguments.b_scales = run.scales.data();
-      arguments.workspace = reinterpret_cast<void*>(aligned);
+      arguments.workspace = workspace.data();
       ExpectBitsOfTheModel(&run,
                            [&](const LaunchTarget& target) {
                              return decoded.kernel->Launch(sent, decoded.config, arguments, target);
