@@ -20,7 +20,7 @@ struct CodeForm {
   float (*largest_finite)(const float* values, std::int64_t count);
 };
 
-// Null where the build has none, because it is for another processor, or this one lacks F16C.
+// Null where the build has none, because it is for another processor.
 const CodeForm* Avx2CodeForm();
 const CodeForm* Avx512CodeForm();
 
