@@ -63,6 +63,11 @@ class Multiplication {
     std::int64_t pitch;
   };
 
+  // Those of B from an element on; null where they are read.
+  Lines LinesFrom(std::int64_t element) const {
+    return {b_.data == nullptr ? nullptr : b_.data + element, b_.pitch};
+  }
+
   // Buffers of the thread, which lines and strips are brought into, aligned to cache lines.
   static Real* Buffer(std::int64_t count, int index) {
     thread_local std::vector<Real> buffers[3];
@@ -193,7 +198,7 @@ class Multiplication {
   void AddLineBlock(std::int64_t column, std::int64_t columns, std::int64_t k, std::int64_t depth,
                     Real* sums) const {
     const std::int64_t whole_columns = RoundUp(columns, kLanes);
-    Lines lines = {b_.data + k * b_.pitch + column, b_.pitch};
+    Lines lines = LinesFrom(k * b_.pitch + column);
     if (b_.data == nullptr || whole_columns > columns) {
       Real* const copy = Buffer(kLineDepth * kLineColumns, 1);
       ReadRows(column, columns, k, depth, copy, kLineColumns);
@@ -288,7 +293,7 @@ class Multiplication {
     const std::int64_t padded = span.steps * lanes_;
     for (std::int64_t j = 0; j < tile_.columns; j += kLanes) {
       const std::int64_t some = std::clamp<std::int64_t>(columns - j, 0, kLanes);
-      Lines lines = {b_.data + (column + j) * b_.pitch + span.k, b_.pitch};
+      Lines lines = LinesFrom((column + j) * b_.pitch + span.k);
       if (b_.data == nullptr || some < kLanes || padded > span.depth) {
         Real* const copy = Buffer(kLanes * kPitch, 0);
         if (some > 0) ReadLines(column + j, some, span.k, span.depth, copy, kPitch);
@@ -313,7 +318,7 @@ class Multiplication {
   // Strips, one after another, from lines of columns.
   void PackRows(const Span& span, std::int64_t column, std::int64_t columns, Real* strips) const {
     const std::int64_t width = tile_.columns;
-    Lines lines = {b_.data + span.k * b_.pitch + column, b_.pitch};
+    Lines lines = LinesFrom(span.k * b_.pitch + column);
     if (b_.data == nullptr) {
       Real* const copy = Buffer(kSpan * kStrips * width, 0);
       b_.source->Read(column, columns, span.k, span.depth, copy, kStrips * width);
@@ -322,8 +327,8 @@ class Multiplication {
     std::int64_t p = 0;
     for (std::int64_t step = 0; step < span.steps; ++step) {
       for (std::int64_t chain = 0; chain < lanes_; ++chain, ++p) {
-        const Real* const line = lines.data + p * lines.pitch;
         const std::int64_t filled = p < span.depth ? columns : 0;
+        const Real* const line = lines.data + (filled == 0 ? 0 : p * lines.pitch);
         // The processor would not find these lines by itself, because they lie too far apart.
         if (p + kAhead < span.depth) Prefetch(line + kAhead * lines.pitch, columns);
         Real* to = strips + chain * StripPitch(span) + step * width;
