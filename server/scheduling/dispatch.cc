@@ -59,13 +59,9 @@ std::unique_ptr<Scheduler::Launched> Scheduler::TakeAheadLocked() {
 bool Scheduler::PlanRows(Launched* launched) const {
   const std::vector<Job*>& jobs = launched->turn.jobs;
   std::int64_t rows = 0;
-  std::uint64_t workspace_bytes = 0;
-  for (const Job* const job : jobs) {
-    rows += job->work.problem.m;
-    workspace_bytes += job->work.plan.workspace_bytes;
-  }
+  for (const Job* const job : jobs) rows += job->work.problem.m;
   std::optional<RowsPlan> plan = planner_->PlanRows(jobs.front()->work, rows);
-  if (!plan.has_value() || plan->plan.workspace_bytes > workspace_bytes) return false;
+  if (!plan.has_value()) return false;
   launched->rows = *std::move(plan);
   Residency resident = jobs.front()->work.resident.which();
   resident.d = std::all_of(jobs.begin(), jobs.end(),

@@ -281,22 +281,6 @@ TEST(Batching, WhatIsCancelledWhileItsRowsArePlannedEndsThoughTheyCannotShare) {
   EXPECT_TRUE(simulation.scheduler.WaitUntilIdle(0));
 }
 
-TEST(Batching, RowsShareALaunchIfItsWorkspaceIsWithinWhatTheyHoldTogether) {
-  for (const bool fits : {true, false}) {
-    Simulation simulation;
-    simulation.planner.workspace_bytes = fits ? 30 : 31;
-    simulation.Submit(simulation.MakeJob(100));
-    std::vector<std::uint64_t> ids;
-    for (int i = 0; i < 3; ++i) {
-      std::unique_ptr<Job> job = simulation.MakeRows(1, 5);
-      job->work.plan.workspace_bytes = 10;
-      ids.push_back(simulation.Submit(std::move(job)));
-    }
-    simulation.RunUntilIdle();
-    for (const std::uint64_t id : ids) EXPECT_EQ(BatchOf(simulation, id), fits ? 3u : 1u);
-  }
-}
-
 TEST(Batching, ALostDeviceIsNotAskedAgain) {
   Simulation simulation;
   int launches = 0;

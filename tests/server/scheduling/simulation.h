@@ -153,14 +153,12 @@ class SimulatedPlanner final : public BatchPlanner {
     RowsPlan rows_plan{work.problem, work.plan};
     rows_plan.problem.m = rows;
     rows_plan.plan.predicted_us = RowsUs(rows);
-    rows_plan.plan.workspace_bytes = workspace_bytes;
     return rows_plan;
   }
   static double RowsUs(std::int64_t rows) { return 30 + 0.3 * static_cast<double>(rows); }
 
   // Says whether there is a plan for the rows; empty: always.
   std::function<bool()> may_share;
-  std::uint64_t workspace_bytes = 0;  // of every plan for rows
 };
 
 class Simulation {
