@@ -83,14 +83,15 @@ class PanelKernel : public Kernel {
   Config Configure(const Problem&, const DeviceTraits& device) const override {
     Config config;
     config.tile_m = kPanelRows;
-    config.tile_n = Units::kLeastColumns;
+    config.tile_n = Units::kMostColumns;
     config.threads = device.compute_units;
     return config;
   }
 
   double PredictedUs(const Problem& problem, const Config& config,
                      const DeviceTraits& device) const override {
-    return RowGemmUs(problem, config.threads, device, kTypeOfA == DataType::kF64 ? 0.5 : 1.0);
+    return RowGemmUs(problem, config.threads, device, kTypeOfA == DataType::kF64 ? 0.5 : 1.0,
+                     PanelWorkspace<Product>::kWidened ? kRowsOfDecoding : 0);
   }
 
   std::uint64_t WorkspaceBytes(const Problem& problem, const Config& config) const override {
@@ -175,9 +176,9 @@ class VnniInt8Kernel final : public PanelKernel<Int8Product> {
 void AppendCpuKernels(std::vector<std::unique_ptr<const Kernel>>* kernels) {
   const auto append = [kernels](auto kernel) { kernels->push_back(std::move(kernel)); };
   constexpr char kWidened[] = "widened to f32, then as panel_f32";
-  constexpr char kByRows[] = "chains of FMAs, one or as many as a register holds";
-  append(std::make_unique<PanelKernel<PlainProduct<F64>>>(kByRows));
-  append(std::make_unique<PanelKernel<PlainProduct<F32>>>(kByRows));
+  append(std::make_unique<PanelKernel<PlainProduct<F64>>>("a chain of FMAs an element"));
+  append(std::make_unique<PanelKernel<PlainProduct<F32>>>(
+      "16 chains of FMAs an element, one where K is at most 256"));
   append(std::make_unique<PanelKernel<PlainProduct<F16>>>(kWidened));
   append(std::make_unique<PanelKernel<PlainProduct<Bf16>>>(kWidened));
   // Before panel_int8: of equal predictions the first is taken.

@@ -86,14 +86,15 @@ class QuantizedKernel final : public Kernel {
   Config Configure(const Problem&, const DeviceTraits& device) const override {
     Config config;
     config.tile_m = kPanelRows;
-    config.tile_n = Units::kLeastColumns;
+    config.tile_n = Units::kMostColumns;
     config.threads = device.compute_units;
     return config;
   }
 
   double PredictedUs(const Problem& problem, const Config& config,
                      const DeviceTraits& device) const override {
-    return RowGemmUs(problem, config.threads, device, kSum == QuantizedSum::kF64 ? 0.5 : 1.0);
+    return RowGemmUs(problem, config.threads, device, kSum == QuantizedSum::kF64 ? 0.5 : 1.0,
+                     kRowsOfDecoding);
   }
 
   std::uint64_t WorkspaceBytes(const Problem& problem, const Config& config) const override {

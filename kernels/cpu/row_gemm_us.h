@@ -9,14 +9,14 @@
 
 namespace gemmd {
 
-// A unit brings each element of B of its own into registers, which takes as long as multiplying it
-// by some rows; `speed` is that of the arithmetic, 1 for f32. Measured: docs/benchmarks/cpu.md.
+// `speed` is that of the arithmetic, 1 for f32. A unit decodes each element of its columns, which
+// takes as long as multiplying it by `rows_of_decoding` rows.
+inline constexpr double kRowsOfDecoding = 12;
 inline double RowGemmUs(const Problem& problem, int threads, const DeviceTraits& device,
-                        double speed) {
-  constexpr double kRowsOfReading = 12;
+                        double speed, double rows_of_decoding) {
   const Units units(problem.m, problem.n, threads);
   const auto rounds = static_cast<double>(UnitsIn(units.count(), threads));
-  const auto rows = static_cast<double>(units.rows()) + kRowsOfReading;
+  const auto rows = static_cast<double>(units.rows()) + rows_of_decoding;
   const double unit_flops =
       2 * rows * static_cast<double>(units.columns()) * static_cast<double>(problem.k);
   const double thread_gflops = device.f32_gflops * speed / device.compute_units;

@@ -19,6 +19,8 @@ namespace {
 // Products up to this long go side by side: sharing one among cores costs about as much as it
 // saves.
 constexpr double kSmallUs = 200;
+// A slice has so many columns at least, a power of two: kernels compute no fewer at a time.
+constexpr std::int64_t kSliceColumns = 128;
 
 // A core of its own.
 class CallerExecutor final : public ParallelExecutor {
@@ -109,7 +111,7 @@ std::shared_ptr<SlicedWork> CpuDevice::Cut(const DeviceWork& work, double slice_
   // All of them are powers of two.
   const SliceSteps steps{
       std::max<std::int64_t>(work.plan.config.tile_m, PanelRowStep(work.problem)),
-      std::max<std::int64_t>(work.plan.config.tile_n, PanelColumnStep(work.problem)), true};
+      std::max<std::int64_t>(kSliceColumns, PanelColumnStep(work.problem)), true};
   return SlicedHostWork::Make(work, work.problem,
                               CutIntoSlices(work.problem, work.plan, traits_, steps, slice_us));
 }

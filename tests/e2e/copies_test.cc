@@ -21,8 +21,8 @@ using testing::ServerProcess;
 constexpr std::int64_t kSize = 1200;
 constexpr std::uint64_t kPlaneBytes = kSize * kSize * sizeof(std::int32_t);  // of A, B and D
 
-// In int8 by the kernel that widens operands and leaves packing to OpenBLAS, which has its own
-// loops for it: what is copied is the server's doing.
+// In int8 by the kernel that widens operands as it multiplies them: large copies are the server's
+// doing.
 v1::MatmulRequest Request() {
   const Problem problem = MakeProblem(kSize, kSize, 4 * kSize, DataType::kInt8, DataType::kInt32);
   v1::MatmulRequest request =

@@ -76,9 +76,9 @@ INSTANTIATE_TEST_SUITE_P(Types, PlainTypes,
 TEST(ErrorBound, HoldsOfASumThatRoundsTheSameWay) {
   Problem problem = MakeProblem(1, 1, 5000, DataType::kF32, DataType::kF32);
   Operands operands(problem, Distribution::kNormal, 3);
-  const float third = 1.0F / 3;
+  const float tenth = 0.1F;
   for (std::int64_t k = 0; k < problem.k; ++k) {
-    StoreElement(problem.a, operands.a.data(), 0, k, third);
+    StoreElement(problem.a, operands.a.data(), 0, k, tenth);
     StoreElement(problem.b, operands.b.data(), k, 0, 1);
   }
   Compute(problem, &operands);

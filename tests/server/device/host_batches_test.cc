@@ -379,8 +379,8 @@ TEST(Slices, AreNoSmallerThanKeepsEveryThreadBusy) {
   const Plan plan = *Select(BuiltinRegistry(), problem, traits);
   const std::vector<Panel> blocks =
       CutIntoSlices(problem, plan, traits, {64, 512, true}, plan.predicted_us / 1e4);
-  EXPECT_EQ(blocks.size(), 32u * 4 / 4);
-  for (const Panel& block : blocks) EXPECT_EQ(block.rows() * block.columns(), 4 * 64 * 512);
+  EXPECT_EQ(blocks.size(), 128u);
+  for (const Panel& block : blocks) EXPECT_EQ(block.rows() * block.columns(), 4 * 64 * 128);
 }
 
 }  // namespace
