@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <type_traits>
 #include <vector>
 
 #include "base/numbers/quant/elements.h"
@@ -194,7 +193,7 @@ void LineDecoder::Read(const LinePart& part, const double* line_scales, float* o
   }
 }
 
-// Exact values need no speed.
+// Whoever asks for sums in f64 wants them exact, not quick.
 template <>
 void LineDecoder::Read(const LinePart& part, const double* line_scales, double* out,
                        std::int64_t pitch) const {
@@ -206,24 +205,12 @@ void LineDecoder::Read(const LinePart& part, const double* line_scales, double* 
       const std::int64_t k = part.k + p;
       if (p == 0 || EndOfBlock(k - 1) == k) {
         zero_point = view_.zero_point(line, k);
-        factor = BlockFactor(line, k, line_scales[i]);
+        factor = line_scales == nullptr ? 1 : BlockFactor(line, k, line_scales[i]);
       }
       const double value = DecodeElement(view_.format.element, view_.code(line, k));
       out[lies_along_k() ? i * pitch + p : p * pitch + i] = (value - zero_point) * factor;
     }
   }
-}
-
-template <typename Real>
-void LineDecoder::Values(const LinePart& part, const double* line_scales, Real* out,
-                         std::int64_t pitch) const {
-  Read(part, line_scales, out, pitch);
-}
-template void LineDecoder::Values(const LinePart&, const double*, float*, std::int64_t) const;
-template void LineDecoder::Values(const LinePart&, const double*, double*, std::int64_t) const;
-
-void LineDecoder::Unscaled(const LinePart& part, float* out, std::int64_t pitch) const {
-  Read<float>(part, nullptr, out, pitch);
 }
 
 template <typename Real>
@@ -233,8 +220,9 @@ void LineDecoder::Lines(std::int64_t line, std::int64_t lines, const double* lin
   std::vector<Real> across(static_cast<std::size_t>(lines));
   for (std::int64_t k = 0; k < view_.k; ++k) {
     Read({line, lines, k, 1}, line_scales, across.data(), lines);
-    for (std::int64_t i = 0; i < lines; ++i)
+    for (std::int64_t i = 0; i < lines; ++i) {
       out[i * view_.k + k] = across[static_cast<std::size_t>(i)];
+    }
   }
 }
 template void LineDecoder::Lines(std::int64_t, std::int64_t, const double*, float*) const;
@@ -243,11 +231,8 @@ template void LineDecoder::Lines(std::int64_t, std::int64_t, const double*, doub
 template <typename Real>
 void DecodedColumns<Real>::Read(std::int64_t column, std::int64_t columns, std::int64_t k,
                                 std::int64_t depth, Real* out, std::int64_t pitch) const {
-  const LinePart part = {first_line_ + column, columns, first_k_ + k, depth};
-  if constexpr (std::is_same_v<Real, float>) {
-    if (line_scales_ == nullptr) return decoder_.Unscaled(part, out, pitch);
-  }
-  decoder_.Values(part, line_scales_ + column, out, pitch);
+  decoder_.Read({first_line_ + column, columns, first_k_ + k, depth},
+                line_scales_ == nullptr ? nullptr : line_scales_ + column, out, pitch);
 }
 template class DecodedColumns<float>;
 template class DecodedColumns<double>;

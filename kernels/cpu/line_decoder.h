@@ -41,16 +41,12 @@ class LineDecoder {
   // Where the block of k ends, at most at K.
   std::int64_t EndOfBlock(std::int64_t k) const;
 
-  // (code - zero point) * block factor, rounded once; of f32 the factor is rounded before, where it
-  // is below 2^-126. `line_scales` are those of the part's lines.
+  // (code - zero point) * block factor, rounded once; in f32 the factor is rounded before, where it
+  // is below 2^-126. `line_scales` are those of the part's lines; null leaves the factors out.
   template <typename Real>
-  void Values(const LinePart& part, const double* line_scales, Real* out, std::int64_t pitch) const;
+  void Read(const LinePart& part, const double* line_scales, Real* out, std::int64_t pitch) const;
 
-  // Code - zero point.
-  void Unscaled(const LinePart& part, float* out, std::int64_t pitch) const;
-
-  // Either of them for whole lines, each a line of `out`, K apart: unscaled ones where there are no
-  // `line_scales`.
+  // Reads whole lines, each into a line of `out`, K apart.
   template <typename Real>
   void Lines(std::int64_t line, std::int64_t lines, const double* line_scales, Real* out) const;
 
@@ -61,8 +57,6 @@ class LineDecoder {
     float* zero_points;  // null without zero points
   };
 
-  template <typename Real>
-  void Read(const LinePart& part, const double* line_scales, Real* out, std::int64_t pitch) const;
   void ReadAlongK(std::int64_t line, std::int64_t k, std::int64_t depth, const double* line_scale,
                   float* out) const;
   void ReadAcross(const LinePart& part, const double* line_scales, float* out,
@@ -98,8 +92,8 @@ class LineDecoder {
 template <typename Real>
 class DecodedColumns final : public ColumnSource<Real> {
  public:
-  // Column 0 is `first_line` of the decoder, and element 0 of it `first_k`. Unscaled ones where
-  // there are no `line_scales`, which are those from that line on.
+  // Column 0 is `first_line` of the decoder, and element 0 of it `first_k`. `line_scales` are those
+  // from that line on, or null.
   DecodedColumns(const LineDecoder& decoder, std::int64_t first_line, std::int64_t first_k,
                  const double* line_scales)
       : decoder_(decoder), first_line_(first_line), first_k_(first_k), line_scales_(line_scales) {}

@@ -19,7 +19,9 @@ namespace {
 // Products up to this long go side by side: sharing one among cores costs about as much as it
 // saves.
 constexpr double kSmallUs = 200;
-// A slice has so many columns at least, a power of two: kernels compute no fewer at a time.
+// A slice has so many rows and columns at least: kernels read B again for each 256 rows, so fewer
+// would read it more often, and compute no fewer columns at a time.
+constexpr std::int64_t kSliceRows = 256;
 constexpr std::int64_t kSliceColumns = 128;
 
 // A core of its own.
@@ -109,9 +111,8 @@ BatchForm CpuDevice::FormOf(const DeviceWork& work) const {
 
 std::shared_ptr<SlicedWork> CpuDevice::Cut(const DeviceWork& work, double slice_us) {
   // All of them are powers of two.
-  const SliceSteps steps{
-      std::max<std::int64_t>(work.plan.config.tile_m, PanelRowStep(work.problem)),
-      std::max<std::int64_t>(kSliceColumns, PanelColumnStep(work.problem)), true};
+  const SliceSteps steps{std::max(kSliceRows, PanelRowStep(work.problem)),
+                         std::max(kSliceColumns, PanelColumnStep(work.problem)), true};
   return SlicedHostWork::Make(work, work.problem,
                               CutIntoSlices(work.problem, work.plan, traits_, steps, slice_us));
 }
