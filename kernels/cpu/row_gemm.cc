@@ -68,7 +68,8 @@ class Multiplication {
     return {b_.data == nullptr ? nullptr : b_.data + element, b_.pitch};
   }
 
-  // Buffers of the thread, which lines and strips are brought into, aligned to cache lines.
+  // Buffers of the thread, which lines and strips are brought into, aligned to cache lines. They
+  // stay with it: some 3 MiB for 256 rows, which a unit has at most, whatever N and K are.
   static Real* Buffer(std::int64_t count, int index) {
     thread_local std::vector<Real> buffers[3];
     std::vector<Real>& buffer = buffers[index];
