@@ -7,8 +7,7 @@ namespace gemmd {
 
 // SIGTERM, SIGINT, SIGHUP and a device's loss. Each that came and was not told yet is remembered
 // once: ten SIGHUPs ask for one reload, and none of them keeps a SIGTERM waiting. (Blocking the
-// signals for sigwait() would need every thread to do so, and OpenBLAS starts threads before
-// main().)
+// signals for sigwait() would need every thread to do so, those of libraries too.)
 //
 // REQUIRES: one in the process, which takes these signals over.
 class Signals {

@@ -20,7 +20,6 @@ tsan)
     [computes]="minutes of arithmetic there; its subject is bits, not threads"
     [plays_hours]="plays hours of arrivals on one thread: nothing to race with"
     [links_grpc]="gRPC and absl::Mutex come uninstrumented: false reports"
-    [links_openblas]="OpenBLAS comes uninstrumented: false reports"
     [runs_fibers]="runs kernels in the emulator, whose fibers were never tried under it")
   ;;
 *)

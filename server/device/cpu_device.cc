@@ -61,9 +61,9 @@ CpuDevice::CpuDevice(const Options& options, const Clock* clock)
 }
 
 void CpuDevice::MeasureRoofline() {
-  // The first launch pays for OpenBLAS's start, and others' work on the same cores can make any
-  // several times as slow; a queue that believed that would refuse what it could do. So the best
-  // is the roofline.
+  // The first launch pays for its pages and threads, and others' work on the same cores can make
+  // any several times as slow; a queue that believed that would refuse what it could do. So the
+  // best is the roofline.
   constexpr int kRepeats = 8;
   constexpr std::int64_t kSize = 512;
   const Problem problem = MakeProblem(kSize, kSize, kSize, DataType::kF32, DataType::kF32);
