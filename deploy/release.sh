@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Releases the version that is checked out. docs/releasing.md is the checklist around it.
-#   deploy/release.sh 0.2.0                checks the tree, passes .ci/run, builds, tags
+#   deploy/release.sh 0.2.0                checks the tree, passes .ci/run --whole, builds, tags
 #   deploy/release.sh --dry-run 0.2.0      checks the tree, and says what else it would do
 #   deploy/release.sh --skip=ci 0.2.0      leaves out a step; the tag's message says so
 #
@@ -141,7 +141,7 @@ fi
 
 # ---------------------------------------------------------------- steps
 
-run_ci() { .ci/run; }
+run_ci() { .ci/run --whole; }
 
 # The server and the command line for every GPU architecture of the build, without symbols.
 build_binaries() {
@@ -192,7 +192,7 @@ trap 'rm -rf "$work"' EXIT
 head=$(git rev-parse HEAD)
 [[ -n $dry_run ]] || mkdir -p "$out"
 
-step ci ".ci/run passes" run_ci
+step ci ".ci/run --whole passes" run_ci
 step binaries "gemmd and gemm, as a tar file in $out" build_binaries
 step wheel "the Python client, as a wheel in $out" build_wheel
 if [[ -n $dry_run ]]; then

@@ -35,6 +35,7 @@ mapfile -t cache < <(deploy/bazel_cache.sh)
 # An output base of its own: another compiler would throw the usual build's analysis away. No
 # links in the tree, whose //... would follow them.
 bazel=(bazel "--output_base=$(bazel info output_base)-$sanitizer")
+trap '"${bazel[@]}" shutdown' EXIT
 status=0
 "${bazel[@]}" test "--config=$sanitizer" --symlink_prefix=/ "${cache[@]}" --build_tests_only \
   -- "${targets[@]}" || status=$?
@@ -42,5 +43,4 @@ for tag in "${!reasons[@]}"; do
   echo "left out: ${reasons[$tag]}"
   "${bazel[@]}" query "attr(tags, '\\b$tag\\b', tests(set(${targets[*]})))" 2>/dev/null | sed 's/^/  /'
 done
-"${bazel[@]}" shutdown
 exit "$status"

@@ -19,7 +19,7 @@ COPIED = ["LICENSE", "base/version.h", ".gitignore", "client/python", "proto/gem
           "deploy/bazel_cache.sh", "deploy/packages.txt"]
 CHANGES = "### Safety\n- Nothing breaks.\n\n### Features\n- `gemmd` multiplies.\n"
 CI = """#!/bin/sh
-echo ci >>"$RECORD"
+echo "ci $*" >>"$RECORD"
 [ -z "$CHANGES_THE_TREE" ] || echo more >>README.md
 exit "${CI_STATUS:-0}"
 """
@@ -111,7 +111,7 @@ class ReleaseTest(unittest.TestCase):
     def test_a_release_passes_ci_builds_and_tags(self):
         result = self.release("1.2.3")
         self.assertEqual(0, result.returncode, result.stdout)
-        self.assertEqual("ci", self.ran()[0])
+        self.assertEqual("ci --whole", self.ran()[0])
         self.assertIn("//server:gemmd //client/cli:gemm", self.ran()[1])
         self.assertEqual(self.git("rev-parse", "HEAD"), self.git("rev-parse", "v1.2.3^{commit}"))
         self.assertEqual(f"gemmd 1.2.3\n\n{CHANGES}", self.git("for-each-ref", "--format=%(contents)",
@@ -128,7 +128,7 @@ class ReleaseTest(unittest.TestCase):
 
     def test_what_ci_does_not_pass_is_not_tagged(self):
         self.expect_refused("== ci", CI_STATUS="1")
-        self.assertEqual(["ci"], self.ran())
+        self.assertEqual(["ci --whole"], self.ran())
 
     def test_a_tree_that_changes_meanwhile_is_not_tagged(self):
         self.expect_refused("the tree changed meanwhile", CHANGES_THE_TREE="1")
@@ -139,7 +139,7 @@ class ReleaseTest(unittest.TestCase):
     def test_a_step_is_left_out_by_its_name_and_the_tag_says_so(self):
         result = self.release("--skip=ci", "--skip=wheel", "1.2.3")
         self.assertEqual(0, result.returncode, result.stdout)
-        self.assertNotIn("ci", self.ran())
+        self.assertNotIn("ci --whole", self.ran())
         self.assertIn("Left out: ci wheel.", self.git("tag", "-n9", "--list", "v1.2.3"))
         self.assertEqual(["SHA256SUMS", "gemmd-1.2.3-linux-amd64.tar.xz"],
                          sorted(os.listdir(self.tree / "release/1.2.3")))
