@@ -8,6 +8,7 @@
 #include "base/numbers/float_bits.h"
 #include "base/numbers/quant/elements.h"
 #include "base/numbers/quant/packed_codes.h"
+#include "kernels/cpu/code_dots.h"
 #include "kernels/cpu/code_form.h"
 
 namespace gemmd {
@@ -112,6 +113,12 @@ void DecodeRun(const CodeRun& run, const Blocks& blocks, float* out, RowGemmForm
   const std::int64_t whole = run.count / kSixteen;
   if (!of_form->decode(run.type, {data, whole}, blocks, out)) return DecodePlain(run, blocks, out);
   if (whole * kSixteen < run.count) DecodeRest(*of_form, run, blocks, whole * kSixteen, out);
+}
+
+bool AddCodeDots(const CodeLines& lines, const DotRows& rows, std::int64_t steps, float* chains,
+                 RowGemmForm form) {
+  const CodeForm* const of_form = FormFor(form);
+  return of_form != nullptr && of_form->add_dots(lines, rows, steps, chains);
 }
 
 float LargestFinite(const float* values, std::int64_t count, RowGemmForm form) {

@@ -7,6 +7,7 @@
 
 #include "base/numbers/quant/elements.h"
 #include "base/numbers/quant/packed_codes.h"
+#include "kernels/cpu/code_dots.h"
 #include "kernels/cpu/code_run.h"
 
 namespace gemmd {
@@ -183,6 +184,52 @@ void LineDecoder::ReadAcross(const LinePart& part, const double* line_scales, fl
   }
 }
 
+bool LineDecoder::AddDots(std::int64_t line, const DotPart& part, const double* line_scales,
+                          const DotRows& rows, RowGemmForm form, float* chains,
+                          std::int64_t pitch) const {
+  constexpr std::int64_t kSixteen = 16;
+  constexpr std::int64_t kSpan = kSpanSteps * kSixteen;
+  const std::int64_t block = has_blocks_ ? view_.format.scaling.block_k : kOneBlock;
+  const std::int64_t of_block = part.k % block;
+  const std::int64_t depth = part.steps * kSixteen;
+  // Each span has whole blocks, or all of them are parts of one.
+  const bool is_one = of_block + depth <= block;
+  const bool are_whole =
+      of_block == 0 && block % kSixteen == 0 && (kSpan % block == 0 || block % kSpan == 0);
+  if (!is_one && !are_whole) return false;
+
+  const int bits = SizeBits(view_.format.element);
+  float factors[kDotColumns][kMostDotSteps];
+  float zero_points[kDotColumns][kMostDotSteps];
+  CodeLines lines;
+  lines.type = view_.format.element;
+  for (std::int64_t j = 0; j < kDotColumns; ++j) {
+    const std::int64_t first_bit = ((line + j) * view_.line_stride + part.k) * bits;
+    if (first_bit % 8 != 0) return false;
+    lines.codes[j] = static_cast<const std::uint8_t*>(view_.codes) + first_bit / 8;
+    const Numbers numbers = {factors[j], has_zero_points() ? zero_points[j] : nullptr};
+    NumbersAlongK(line + j, part.k, is_one ? 1 : (depth + block - 1) / block,
+                  line_scales == nullptr ? nullptr : line_scales + j, numbers);
+    lines.numbers[j] = {is_one ? kOneBlock : block, numbers.factors, numbers.zero_points};
+  }
+  for (std::int64_t step = 0; step < part.steps; step += kSpanSteps) {
+    CodeLines span = lines;
+    DotRows of_span = rows;
+    of_span.data += step * kSixteen;
+    for (std::int64_t j = 0; j < kDotColumns; ++j) {
+      const std::int64_t before = step * kSixteen / lines.numbers[j].length;
+      span.codes[j] += step * kSixteen * bits / 8;
+      span.numbers[j].factors += before;
+      if (has_zero_points()) span.numbers[j].zero_points += before;
+    }
+    if (!AddCodeDots(span, of_span, std::min(kSpanSteps, part.steps - step),
+                     chains + step / kSpanSteps * pitch, form)) {
+      return false;
+    }
+  }
+  return true;
+}
+
 template <>
 void LineDecoder::Read(const LinePart& part, const double* line_scales, float* out,
                        std::int64_t pitch) const {
@@ -234,6 +281,15 @@ void DecodedColumns<Real>::Read(std::int64_t column, std::int64_t columns, std::
   decoder_.Read({first_line_ + column, columns, first_k_ + k, depth},
                 line_scales_ == nullptr ? nullptr : line_scales_ + column, out, pitch);
 }
+
+template <typename Real>
+bool DecodedColumns<Real>::AddDots(std::int64_t column, const DotPart& part, const DotRows& rows,
+                                   RowGemmForm form, float* chains, std::int64_t pitch) const {
+  return decoder_.AddDots(first_line_ + column, {first_k_ + part.k, part.steps},
+                          line_scales_ == nullptr ? nullptr : line_scales_ + column, rows, form,
+                          chains, pitch);
+}
+
 template class DecodedColumns<float>;
 template class DecodedColumns<double>;
 

@@ -46,6 +46,10 @@ class LineDecoder {
   template <typename Real>
   void Read(const LinePart& part, const double* line_scales, Real* out, std::int64_t pitch) const;
 
+  // As ColumnSource::AddDots(), of lines from `line` on. `line_scales` are theirs, or null.
+  bool AddDots(std::int64_t line, const DotPart& part, const double* line_scales,
+               const DotRows& rows, RowGemmForm form, float* chains, std::int64_t pitch) const;
+
   // Reads whole lines, each into a line of `out`, K apart.
   template <typename Real>
   void Lines(std::int64_t line, std::int64_t lines, const double* line_scales, Real* out) const;
@@ -102,6 +106,8 @@ class DecodedColumns final : public ColumnSource<Real> {
 
   void Read(std::int64_t column, std::int64_t columns, std::int64_t k, std::int64_t depth,
             Real* out, std::int64_t pitch) const override;
+  bool AddDots(std::int64_t column, const DotPart& part, const DotRows& rows, RowGemmForm form,
+               float* chains, std::int64_t pitch) const override;
 
  private:
   const LineDecoder& decoder_;

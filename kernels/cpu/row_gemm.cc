@@ -12,7 +12,7 @@ namespace {
 
 // A packed strip of 32 columns then stays in the second cache, and adding up chains of 64 elements
 // costs some 5 %.
-constexpr std::int64_t kSpan = 1024;
+constexpr std::int64_t kSpan = kSpanSteps * kLanes<float>;
 // f32: a K of up to so many elements is one chain, as adding up several would cost too much.
 constexpr std::int64_t kShort = 256;
 // Lines that were packed lie apart by what is no power of two, which the cache would mind.
@@ -29,13 +29,27 @@ constexpr std::int64_t ChainsOf(std::int64_t k) {
   return std::is_same_v<Real, float> && k > kShort ? kLanes<Real> : 1;
 }
 
+template <typename Real>
+const RowTile<Real>& TileOf(RowGemmForm form) {
+  switch (form) {
+    case RowGemmForm::kPlain:
+      break;
+    case RowGemmForm::kAvx2:
+      return *Avx2RowTile<Real>();
+    case RowGemmForm::kAvx512:
+      return *Avx512RowTile<Real>();
+  }
+  return *PlainRowTile<Real>();
+}
+
 // One product on one thread.
 template <typename Real>
 class Multiplication {
  public:
-  Multiplication(const RowTile<Real>& tile, const Columns<Real>& b, std::int64_t m, std::int64_t n,
+  Multiplication(RowGemmForm form, const Columns<Real>& b, std::int64_t m, std::int64_t n,
                  std::int64_t k, const Real* a, std::int64_t lda, Real* c, std::int64_t ldc)
-      : tile_(tile),
+      : form_(form),
+        tile_(TileOf<Real>(form)),
         b_(b),
         m_(m),
         n_(n),
@@ -90,18 +104,40 @@ class Multiplication {
     }
   }
 
-  // Chains along lines of B, for kLanes columns at most.
+  // Chains along lines of B, for kLanes columns at most. Several spans of a line are read before
+  // the next line, because memory is quicker with what lies side by side.
   void DotColumns(std::int64_t column) const {
+    constexpr std::int64_t kPart = kMostDotSteps * kLanes;
     const std::int64_t columns = std::min(kLanes, n_ - column);
-    Real* const chains = Buffer(kFewRows * kLanes * kLanes, 0);
-    for (std::int64_t k = 0; k < k_; k += kSpan) {
-      const std::int64_t depth = std::min(kSpan, k_ - k);
-      std::fill_n(chains, m_ * kLanes * kLanes, Real{0});
+    const std::int64_t of_span = m_ * kLanes * kLanes;
+    Real* const chains = Buffer(kPart / kSpan * kFewRows * kLanes * kLanes, 0);
+    for (std::int64_t k = 0; k < k_; k += kPart) {
+      const std::int64_t depth = std::min(kPart, k_ - k);
+      std::fill_n(chains, kPart / kSpan * of_span, Real{0});
       for (std::int64_t j = 0; j < columns; j += kDotColumns) {
-        DotGroup(column + j, std::min(kDotColumns, columns - j), k, depth,
-                 chains + j / kDotColumns * m_ * kDotColumns * kLanes);
+        DotPartOf(column + j, std::min(kDotColumns, columns - j), k, depth,
+                  chains + j * m_ * kLanes, of_span);
       }
-      AddChains(chains, column, columns);
+      for (std::int64_t span = 0; span * kSpan < depth; ++span) {
+        AddChains(chains + span * of_span, column, columns);
+      }
+    }
+  }
+
+  // kDotColumns columns at most, in the source's registers if it can, else from lines.
+  void DotPartOf(std::int64_t column, std::int64_t columns, std::int64_t k, std::int64_t depth,
+                 Real* chains, std::int64_t pitch) const {
+    const std::int64_t steps = depth / kLanes;
+    std::int64_t added = 0;
+    if (b_.data == nullptr && columns == kDotColumns &&
+        b_.source->AddDots(column, {k, steps}, {a_ + k, lda_, m_}, form_, chains, pitch)) {
+      added = steps * kLanes;
+    }
+    while (added < depth) {
+      const std::int64_t span = added / kSpan;
+      const std::int64_t end = std::min(depth, (span + 1) * kSpan);
+      DotGroup(column, columns, k + added, end - added, chains + span * pitch);
+      added = end;
     }
   }
 
@@ -377,6 +413,7 @@ class Multiplication {
   static constexpr std::int64_t kStrips = 4;
   static constexpr std::int64_t kMostTile = kLanes * 2 * 13;
 
+  const RowGemmForm form_;
   const RowTile<Real>& tile_;
   const Columns<Real>& b_;
   const std::int64_t m_;
@@ -388,19 +425,6 @@ class Multiplication {
   const std::int64_t ldc_;
   const std::int64_t lanes_;  // chains
 };
-
-template <typename Real>
-const RowTile<Real>& TileOf(RowGemmForm form) {
-  switch (form) {
-    case RowGemmForm::kPlain:
-      break;
-    case RowGemmForm::kAvx2:
-      return *Avx2RowTile<Real>();
-    case RowGemmForm::kAvx512:
-      return *Avx512RowTile<Real>();
-  }
-  return *PlainRowTile<Real>();
-}
 
 }  // namespace
 
@@ -424,7 +448,7 @@ RowGemmForm BestRowGemmForm() {
 template <typename Real>
 void RowGemm(const Columns<Real>& b, std::int64_t m, std::int64_t n, std::int64_t k, const Real* a,
              std::int64_t lda, Real* c, std::int64_t ldc, RowGemmForm form) {
-  Multiplication<Real>(TileOf<Real>(form), b, m, n, k, a, lda, c, ldc).Run();
+  Multiplication<Real>(form, b, m, n, k, a, lda, c, ldc).Run();
 }
 template void RowGemm(const Columns<float>&, std::int64_t, std::int64_t, std::int64_t, const float*,
                       std::int64_t, float*, std::int64_t, RowGemmForm);

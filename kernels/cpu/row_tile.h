@@ -3,14 +3,15 @@
 
 #include <cstdint>
 
+#include "kernels/cpu/row_source.h"
+
 namespace gemmd {
 
 // Elements that fill 64 bytes: a register, or what several make together.
 template <typename Real>
 inline constexpr std::int64_t kLanes = 64 / sizeof(Real);
 
-// Columns of B whose chains a call of `add_dots` computes, and rows of A at most.
-inline constexpr std::int64_t kDotColumns = 4;
+// Rows of A that a call of `add_dots` takes at most.
 inline constexpr std::int64_t kDotRows = 6;
 
 // Lines of B that a call of `add_lines` takes.

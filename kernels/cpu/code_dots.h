@@ -1,0 +1,25 @@
+// Chains of rows of A by lines of codes, which are decoded in registers and stored nowhere.
+#pragma once
+
+#include <cstdint>
+
+#include "base/numbers/types.h"
+#include "kernels/cpu/code_run.h"
+#include "kernels/cpu/row_gemm.h"
+
+namespace gemmd {
+
+// Lines of codes along K, each from the first bit of a byte on.
+struct CodeLines {
+  DataType type{};
+  const std::uint8_t* codes[kDotColumns] = {};
+  Blocks numbers[kDotColumns];  // all of one length, a multiple of 16
+};
+
+// Goes on with chains as RowTile::add_dots does, with its bits: 16 * `steps` elements of K from
+// where the lines begin. Returns false, and does nothing, where the form has no registers for the
+// type or for so many rows. REQUIRES: the processor has the form.
+bool AddCodeDots(const CodeLines& lines, const DotRows& rows, std::int64_t steps, float* chains,
+                 RowGemmForm form);
+
+}  // namespace gemmd

@@ -1,0 +1,250 @@
+// AddCodeDots() in the registers of x86-64.
+#include "kernels/cpu/code_form.h"
+
+#if defined(__x86_64__)
+
+#include <algorithm>
+
+#include "kernels/cpu/code_types_x86.h"
+
+namespace gemmd::x86 {
+namespace {
+
+constexpr std::int64_t kSixteen = 16;
+
+// ------------------------------------------------------------- lines
+
+// How the codes of a line are decoded: Begin() has the numbers of a block, and Load() its elements.
+// A difference is exact, and the product is rounded once, as DecodeRun() says.
+
+template <typename Type, bool kHasZeros>
+struct Scaled512 {
+  static constexpr std::int64_t kStepBytes = 2 * Type::kBits;
+  GEMMD_AVX512 void Begin(const float* /*values*/, const Blocks& blocks, std::int64_t block) {
+    factor = _mm512_set1_ps(blocks.factors[block]);
+    if constexpr (kHasZeros) zero = _mm512_set1_ps(blocks.zero_points[block]);
+  }
+  GEMMD_AVX512 __m512 Load(const std::uint8_t* p) const {
+    __m512 x = Type::Load512(p);
+    if constexpr (kHasZeros) x = _mm512_sub_ps(x, zero);
+    return _mm512_mul_ps(x, factor);
+  }
+  __m512 factor;
+  __m512 zero;
+};
+
+struct Table512 {
+  static constexpr std::int64_t kStepBytes = 8;
+  GEMMD_AVX512 void Begin(const float* values, const Blocks& blocks, std::int64_t block) {
+    __m512 x = _mm512_loadu_ps(values);
+    if (blocks.zero_points != nullptr) {
+      x = _mm512_sub_ps(x, _mm512_set1_ps(blocks.zero_points[block]));
+    }
+    table = _mm512_mul_ps(x, _mm512_set1_ps(blocks.factors[block]));
+  }
+  GEMMD_AVX512 __m512 Load(const std::uint8_t* p) const { return Look512(table, p); }
+  __m512 table;
+};
+
+template <typename Type, bool kHasZeros>
+struct Scaled256 {
+  static constexpr std::int64_t kStepBytes = 2 * Type::kBits;
+  GEMMD_AVX2 void Begin(const float* /*values*/, const Blocks& blocks, std::int64_t block) {
+    factor = _mm256_set1_ps(blocks.factors[block]);
+    if constexpr (kHasZeros) zero = _mm256_set1_ps(blocks.zero_points[block]);
+  }
+  GEMMD_AVX2 Pair Load(const std::uint8_t* p) const {
+    Pair x = Type::Load256(p);
+    if constexpr (kHasZeros) x = {_mm256_sub_ps(x.low, zero), _mm256_sub_ps(x.high, zero)};
+    return {_mm256_mul_ps(x.low, factor), _mm256_mul_ps(x.high, factor)};
+  }
+  __m256 factor;
+  __m256 zero;
+};
+
+struct Table256 {
+  static constexpr std::int64_t kStepBytes = 8;
+  GEMMD_AVX2 void Begin(const float* values, const Blocks& blocks, std::int64_t block) {
+    const __m256 factor = _mm256_set1_ps(blocks.factors[block]);
+    const __m256 zero =
+        _mm256_set1_ps(blocks.zero_points == nullptr ? 0 : blocks.zero_points[block]);
+    low = _mm256_mul_ps(_mm256_sub_ps(_mm256_loadu_ps(values), zero), factor);
+    high = _mm256_mul_ps(_mm256_sub_ps(_mm256_loadu_ps(values + 8), zero), factor);
+  }
+  GEMMD_AVX2 Pair Load(const std::uint8_t* p) const {
+    return {Look256(low, high, p), Look256(low, high, p + 4)};
+  }
+  __m256 low;
+  __m256 high;
+};
+
+// ------------------------------------------------------------- chains
+
+// Each form has a loop of its own, as in row_tile.cc. `first` is the first column.
+
+template <class Line, int kRows, int kColumns>
+GEMMD_AVX512 void AddColumns512(const CodeLines& lines, int first, const DotRows& rows,
+                                std::int64_t steps, const float* values, float* chains) {
+  __m512 sums[kRows][kColumns];
+#pragma GCC unroll 4
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kColumns; ++j) {
+      sums[row][j] = _mm512_loadu_ps(chains + (row * kDotColumns + first + j) * kSixteen);
+    }
+  }
+  const std::int64_t block_steps = lines.numbers[0].length / kSixteen;
+  for (std::int64_t step = 0, block = 0; step < steps; ++block) {
+    Line line[kColumns];
+#pragma GCC unroll 4
+    for (int j = 0; j < kColumns; ++j) line[j].Begin(values, lines.numbers[first + j], block);
+    const std::int64_t end = std::min(steps, step + block_steps);
+    for (; step < end; ++step) {
+      __m512 x[kRows];
+#pragma GCC unroll 4
+      for (int row = 0; row < kRows; ++row) {
+        x[row] = _mm512_loadu_ps(rows.data + row * rows.pitch + step * kSixteen);
+      }
+#pragma GCC unroll 4
+      for (int j = 0; j < kColumns; ++j) {
+        const __m512 b = line[j].Load(lines.codes[first + j] + step * Line::kStepBytes);
+#pragma GCC unroll 4
+        for (int row = 0; row < kRows; ++row) {
+          sums[row][j] = _mm512_fmadd_ps(x[row], b, sums[row][j]);
+        }
+      }
+    }
+  }
+#pragma GCC unroll 4
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kColumns; ++j) {
+      _mm512_storeu_ps(chains + (row * kDotColumns + first + j) * kSixteen, sums[row][j]);
+    }
+  }
+}
+
+template <class Line, int kRows, int kColumns>
+GEMMD_AVX2 void AddColumns256(const CodeLines& lines, int first, const DotRows& rows,
+                              std::int64_t steps, const float* values, float* chains) {
+  Pair sums[kRows][kColumns];
+#pragma GCC unroll 2
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 2
+    for (int j = 0; j < kColumns; ++j) {
+      const float* const from = chains + (row * kDotColumns + first + j) * kSixteen;
+      sums[row][j] = {_mm256_loadu_ps(from), _mm256_loadu_ps(from + 8)};
+    }
+  }
+  const std::int64_t block_steps = lines.numbers[0].length / kSixteen;
+  for (std::int64_t step = 0, block = 0; step < steps; ++block) {
+    Line line[kColumns];
+#pragma GCC unroll 2
+    for (int j = 0; j < kColumns; ++j) line[j].Begin(values, lines.numbers[first + j], block);
+    const std::int64_t end = std::min(steps, step + block_steps);
+    for (; step < end; ++step) {
+#pragma GCC unroll 2
+      for (int j = 0; j < kColumns; ++j) {
+        const Pair b = line[j].Load(lines.codes[first + j] + step * Line::kStepBytes);
+#pragma GCC unroll 2
+        for (int row = 0; row < kRows; ++row) {
+          const float* const a = rows.data + row * rows.pitch + step * kSixteen;
+          Pair& sum = sums[row][j];
+          sum = {_mm256_fmadd_ps(_mm256_loadu_ps(a), b.low, sum.low),
+                 _mm256_fmadd_ps(_mm256_loadu_ps(a + 8), b.high, sum.high)};
+        }
+      }
+    }
+  }
+#pragma GCC unroll 2
+  for (int row = 0; row < kRows; ++row) {
+#pragma GCC unroll 2
+    for (int j = 0; j < kColumns; ++j) {
+      float* const to = chains + (row * kDotColumns + first + j) * kSixteen;
+      _mm256_storeu_ps(to, sums[row][j].low);
+      _mm256_storeu_ps(to + 8, sums[row][j].high);
+    }
+  }
+}
+
+// ------------------------------------------------------------- rows
+
+template <class Line>
+__attribute__((target("avx512f,avx2,fma,f16c"))) void AddRows512(const CodeLines& lines,
+                                                                 DotRows rows, std::int64_t steps,
+                                                                 const float* values,
+                                                                 float* chains) {
+  while (rows.count > 0) {
+    const std::int64_t some = std::min<std::int64_t>(rows.count, 4);
+    switch (some) {
+      case 1:
+        AddColumns512<Line, 1, 4>(lines, 0, rows, steps, values, chains);
+        break;
+      case 2:
+        AddColumns512<Line, 2, 4>(lines, 0, rows, steps, values, chains);
+        break;
+      case 3:
+        AddColumns512<Line, 3, 4>(lines, 0, rows, steps, values, chains);
+        break;
+      default:
+        AddColumns512<Line, 4, 4>(lines, 0, rows, steps, values, chains);
+    }
+    rows.data += some * rows.pitch;
+    rows.count -= some;
+    chains += some * kDotColumns * kSixteen;
+  }
+}
+
+// 16 registers hold the sums of two columns, and no more than two rows.
+constexpr std::int64_t kMostRows256 = 2;
+template <class Line>
+__attribute__((target("avx2,fma,f16c"))) void AddRows256(const CodeLines& lines,
+                                                         const DotRows& rows, std::int64_t steps,
+                                                         const float* values, float* chains) {
+  for (int j = 0; j < kDotColumns; j += 2) {
+    if (rows.count == 1) {
+      AddColumns256<Line, 1, 2>(lines, j, rows, steps, values, chains);
+    } else {
+      AddColumns256<Line, 2, 2>(lines, j, rows, steps, values, chains);
+    }
+  }
+}
+
+}  // namespace
+
+bool AddDots512(const CodeLines& lines, const DotRows& rows, std::int64_t steps, float* chains) {
+  if (SizeBits(lines.type) == 4) {
+    AddRows512<Table512>(lines, rows, steps, ValuesOf4Bits(lines.type), chains);
+    return true;
+  }
+  return WithType(lines.type, [&](auto of_type) {
+    using Type = decltype(of_type);
+    if (lines.numbers[0].zero_points == nullptr) {
+      AddRows512<Scaled512<Type, false>>(lines, rows, steps, nullptr, chains);
+    } else {
+      AddRows512<Scaled512<Type, true>>(lines, rows, steps, nullptr, chains);
+    }
+    return true;
+  });
+}
+
+bool AddDots256(const CodeLines& lines, const DotRows& rows, std::int64_t steps, float* chains) {
+  if (rows.count > kMostRows256) return false;
+  if (SizeBits(lines.type) == 4) {
+    AddRows256<Table256>(lines, rows, steps, ValuesOf4Bits(lines.type), chains);
+    return true;
+  }
+  return WithType(lines.type, [&](auto of_type) {
+    using Type = decltype(of_type);
+    if (lines.numbers[0].zero_points == nullptr) {
+      AddRows256<Scaled256<Type, false>>(lines, rows, steps, nullptr, chains);
+    } else {
+      AddRows256<Scaled256<Type, true>>(lines, rows, steps, nullptr, chains);
+    }
+    return true;
+  });
+}
+
+}  // namespace gemmd::x86
+
+#endif
