@@ -1,6 +1,7 @@
 // Chains of rows of A by lines of codes, which are decoded in registers and stored nowhere.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "base/numbers/types.h"
@@ -13,6 +14,7 @@ namespace gemmd {
 struct CodeLines {
   DataType type{};
   const std::uint8_t* codes[kDotColumns] = {};
+  std::ptrdiff_t ahead = 0;     // bytes from a code to the one that is asked of memory meanwhile
   Blocks numbers[kDotColumns];  // all of one length, a multiple of 16
 };
 

@@ -107,7 +107,9 @@ GEMMD_AVX512 void AddColumns512(const CodeLines& lines, int first, const DotRows
       }
 #pragma GCC unroll 4
       for (int j = 0; j < kColumns; ++j) {
-        const __m512 b = line[j].Load(lines.codes[first + j] + step * Line::kStepBytes);
+        const std::uint8_t* const codes = lines.codes[first + j] + step * Line::kStepBytes;
+        __builtin_prefetch(codes + lines.ahead);
+        const __m512 b = line[j].Load(codes);
 #pragma GCC unroll 4
         for (int row = 0; row < kRows; ++row) {
           sums[row][j] = _mm512_fmadd_ps(x[row], b, sums[row][j]);
@@ -145,7 +147,9 @@ GEMMD_AVX2 void AddColumns256(const CodeLines& lines, int first, const DotRows& 
     for (; step < end; ++step) {
 #pragma GCC unroll 2
       for (int j = 0; j < kColumns; ++j) {
-        const Pair b = line[j].Load(lines.codes[first + j] + step * Line::kStepBytes);
+        const std::uint8_t* const codes = lines.codes[first + j] + step * Line::kStepBytes;
+        __builtin_prefetch(codes + lines.ahead);
+        const Pair b = line[j].Load(codes);
 #pragma GCC unroll 2
         for (int row = 0; row < kRows; ++row) {
           const float* const a = rows.data + row * rows.pitch + step * kSixteen;

@@ -194,6 +194,17 @@ __attribute__((target("avx2,fma,f16c"))) float LargestFinite256(const float* val
   return FloatOf(*std::max_element(std::begin(lanes), std::end(lanes)));
 }
 
+__attribute__((target("avx512f"))) float LargestFinite512(const float* values, std::int64_t count) {
+  __m512i largest = _mm512_setzero_si512();
+  for (std::int64_t i = 0; i < count; ++i) {
+    const __m512i magnitude =
+        _mm512_and_si512(_mm512_loadu_si512(values + 16 * i), _mm512_set1_epi32(0x7fffffff));
+    const auto is_finite = _mm512_cmplt_epi32_mask(magnitude, _mm512_set1_epi32(0x7f800000));
+    largest = _mm512_mask_max_epi32(largest, is_finite, largest, magnitude);
+  }
+  return FloatOf(static_cast<std::uint32_t>(_mm512_reduce_max_epi32(largest)));
+}
+
 // ------------------------------------------------------------- by type
 
 bool Decode256(DataType type, const Codes16& codes, const Blocks& blocks, float* out) {
@@ -228,7 +239,7 @@ const CodeForm* Avx2CodeForm() {
 }
 
 const CodeForm* Avx512CodeForm() {
-  static constexpr CodeForm kForm = {x86::Decode512, x86::LargestFinite256, x86::AddDots512};
+  static constexpr CodeForm kForm = {x86::Decode512, x86::LargestFinite512, x86::AddDots512};
   return &kForm;
 }
 

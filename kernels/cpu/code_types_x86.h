@@ -90,9 +90,12 @@ struct OfE8M0 {
             Power(_mm256_cvtepu8_epi32(_mm_srli_si128(codes, 8)))};
   }
   GEMMD_AVX512 static __m512 Load512(const std::uint8_t* p) {
-    const Pair pair = Load256(p);
-    return _mm512_castpd_ps(_mm512_insertf64x4(_mm512_castps_pd(_mm512_castps256_ps512(pair.low)),
-                                               _mm256_castps_pd(pair.high), 1));
+    const __m512i code = _mm512_cvtepu8_epi32(LoadBytes(p));
+    const auto is_first = _mm512_cmpeq_epi32_mask(code, _mm512_setzero_si512());
+    const auto is_last = _mm512_cmpeq_epi32_mask(code, _mm512_set1_epi32(255));
+    const __m512i power = _mm512_slli_epi32(code, 23);
+    return _mm512_castsi512_ps(_mm512_mask_or_epi32(
+        power, static_cast<__mmask16>(is_first | is_last), power, _mm512_set1_epi32(0x00400000)));
   }
 };
 

@@ -95,6 +95,8 @@ void LineDecoder::ReadPlaneAlongK(const Plane& plane, std::int64_t line, std::in
     run.plane = codes;
     run.first = 0;
   }
+  const auto factor = static_cast<float>(power);
+  if (std::isnormal(factor)) return DecodeRun(run, {kOneBlock, &factor}, out);
   DecodeRun(run, kAsTheyAre, out);
   Times(power, count, out);
 }
@@ -203,6 +205,8 @@ bool LineDecoder::AddDots(std::int64_t line, const DotPart& part, const double* 
   float zero_points[kDotColumns][kMostDotSteps];
   CodeLines lines;
   lines.type = view_.format.element;
+  // Memory would find the next lines late, because each is over soon.
+  lines.ahead = kDotColumns * view_.line_stride * bits / 8;
   for (std::int64_t j = 0; j < kDotColumns; ++j) {
     const std::int64_t first_bit = ((line + j) * view_.line_stride + part.k) * bits;
     if (first_bit % 8 != 0) return false;

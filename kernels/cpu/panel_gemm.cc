@@ -91,7 +91,7 @@ class PanelKernel : public Kernel {
   double PredictedUs(const Problem& problem, const Config& config,
                      const DeviceTraits& device) const override {
     return RowGemmUs(problem, config.threads, device, kTypeOfA == DataType::kF64 ? 0.5 : 1.0,
-                     PanelWorkspace<Product>::kWidened ? kRowsOfDecoding : 0);
+                     PanelWorkspace<Product>::kWidened ? RowsOfDecoding(problem, true) : 0);
   }
 
   std::uint64_t WorkspaceBytes(const Problem& problem, const Config& config) const override {

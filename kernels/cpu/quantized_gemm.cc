@@ -94,7 +94,7 @@ class QuantizedKernel final : public Kernel {
   double PredictedUs(const Problem& problem, const Config& config,
                      const DeviceTraits& device) const override {
     return RowGemmUs(problem, config.threads, device, kSum == QuantizedSum::kF64 ? 0.5 : 1.0,
-                     kRowsOfDecoding);
+                     RowsOfDecoding(problem, kSum == QuantizedSum::kF32));
   }
 
   std::uint64_t WorkspaceBytes(const Problem& problem, const Config& config) const override {

@@ -17,8 +17,6 @@ constexpr std::int64_t kSpan = kSpanSteps * kLanes<float>;
 constexpr std::int64_t kShort = 256;
 // Lines that were packed lie apart by what is no power of two, which the cache would mind.
 constexpr std::int64_t kPad = 16;
-// With at most so many rows dots take less time than packing.
-constexpr std::int64_t kFewRows = 8;
 
 constexpr std::int64_t RoundUp(std::int64_t value, std::int64_t step) {
   return (value + step - 1) / step * step;

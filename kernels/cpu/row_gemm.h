@@ -30,6 +30,10 @@ enum class RowGemmForm : std::uint8_t {
 bool HasRowGemmForm(RowGemmForm form);
 RowGemmForm BestRowGemmForm();
 
+// With at most so many rows chains along lines of K take less time than packing B, and codes are
+// decoded in registers.
+inline constexpr std::int64_t kFewRows = 8;
+
 // C (m x n, row-major) = A * op(B); A is row-major m x k, `b` describes n columns of k elements.
 // One thread. REQUIRES: the processor has the form.
 template <typename Real>

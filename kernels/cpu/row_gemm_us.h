@@ -4,14 +4,18 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "kernels/cpu/row_gemm.h"
 #include "kernels/cpu/units.h"
 #include "kernels/kernel.h"
 
 namespace gemmd {
 
-// `speed` is that of the arithmetic, 1 for f32. A unit decodes each element of its columns, which
-// takes as long as multiplying it by `rows_of_decoding` rows.
-inline constexpr double kRowsOfDecoding = 12;
+// Decoding an element of B takes as long as multiplying it by so many rows.
+inline double RowsOfDecoding(const Problem& problem, bool sums_f32) {
+  return sums_f32 && problem.m <= kFewRows && problem.b_is_k_major() ? 5 : 12;
+}
+
+// `speed` is that of the arithmetic, 1 for f32.
 inline double RowGemmUs(const Problem& problem, int threads, const DeviceTraits& device,
                         double speed, double rows_of_decoding) {
   const Units units(problem.m, problem.n, threads);
