@@ -14,7 +14,7 @@ constexpr std::int64_t kSixteen = 16;
 
 // ------------------------------------------------------------- lines
 
-// How the codes of a line are decoded: Begin() has the numbers of a block, and Load() its elements.
+// The decoder of a line: Begin() takes the numbers of a block, and Load() returns 16 elements of it.
 // A difference is exact, and the product is rounded once, as DecodeRun() says.
 
 template <typename Type, bool kHasZeros>
