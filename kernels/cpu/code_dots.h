@@ -24,4 +24,17 @@ struct CodeLines {
 bool AddCodeDots(const CodeLines& lines, const DotRows& rows, std::int64_t steps, float* chains,
                  RowGemmForm form);
 
+// Lines of neighbouring columns, 16 elements of K apart, as values without a scale.
+struct CodeRows {
+  DataType type{};
+  const std::uint8_t* codes = nullptr;  // from the first bit of a byte on
+  std::ptrdiff_t pitch = 0;             // bytes
+};
+
+// Goes on with one chain as RowTile::add_lines does, with its bits: `steps` lines of `columns`
+// columns. Returns false, and does nothing, where the form has no registers for the type.
+// REQUIRES: the processor has the form; steps <= 4.
+bool AddCodeLines(const CodeRows& lines, std::int64_t columns, const DotRows& rows,
+                  std::int64_t steps, float* sums, std::int64_t pitch, RowGemmForm form);
+
 }  // namespace gemmd

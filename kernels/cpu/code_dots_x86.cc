@@ -14,8 +14,8 @@ constexpr std::int64_t kSixteen = 16;
 
 // ------------------------------------------------------------- lines
 
-// The decoder of a line: Begin() takes the numbers of a block, and Load() returns 16 elements of it.
-// A difference is exact, and the product is rounded once, as DecodeRun() says.
+// A line's decoder: Begin() takes the numbers of a block, and Load() returns 16 elements of it. The
+// difference is exact, and the product is rounded once, as DecodeRun() says.
 
 template <typename Type, bool kHasZeros>
 struct Scaled512 {

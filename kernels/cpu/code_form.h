@@ -21,6 +21,9 @@ struct CodeForm {
   float (*largest_finite)(const float* values, std::int64_t count);
   // As AddCodeDots().
   bool (*add_dots)(const CodeLines& lines, const DotRows& rows, std::int64_t steps, float* chains);
+  // As AddCodeLines().
+  bool (*add_lines)(const CodeRows& lines, std::int64_t columns, const DotRows& rows,
+                    std::int64_t steps, float* sums, std::int64_t pitch);
 };
 
 // Null where the build has none, because it is for another processor.
@@ -30,6 +33,10 @@ const CodeForm* Avx512CodeForm();
 namespace x86 {
 bool AddDots256(const CodeLines& lines, const DotRows& rows, std::int64_t steps, float* chains);
 bool AddDots512(const CodeLines& lines, const DotRows& rows, std::int64_t steps, float* chains);
+bool AddLines256(const CodeRows& lines, std::int64_t columns, const DotRows& rows,
+                 std::int64_t steps, float* sums, std::int64_t pitch);
+bool AddLines512(const CodeRows& lines, std::int64_t columns, const DotRows& rows,
+                 std::int64_t steps, float* sums, std::int64_t pitch);
 }  // namespace x86
 
 // The values of a type of 4 bits, 16 of them.

@@ -234,12 +234,14 @@ bool Decode512(DataType type, const Codes16& codes, const Blocks& blocks, float*
 
 // F16C is older than AVX2: what has the one has the other.
 const CodeForm* Avx2CodeForm() {
-  static constexpr CodeForm kForm = {x86::Decode256, x86::LargestFinite256, x86::AddDots256};
+  static constexpr CodeForm kForm = {x86::Decode256, x86::LargestFinite256, x86::AddDots256,
+                                     x86::AddLines256};
   return &kForm;
 }
 
 const CodeForm* Avx512CodeForm() {
-  static constexpr CodeForm kForm = {x86::Decode512, x86::LargestFinite512, x86::AddDots512};
+  static constexpr CodeForm kForm = {x86::Decode512, x86::LargestFinite512, x86::AddDots512,
+                                     x86::AddLines512};
   return &kForm;
 }
 

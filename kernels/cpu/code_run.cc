@@ -121,6 +121,12 @@ bool AddCodeDots(const CodeLines& lines, const DotRows& rows, std::int64_t steps
   return of_form != nullptr && of_form->add_dots(lines, rows, steps, chains);
 }
 
+bool AddCodeLines(const CodeRows& lines, std::int64_t columns, const DotRows& rows,
+                  std::int64_t steps, float* sums, std::int64_t pitch, RowGemmForm form) {
+  const CodeForm* const of_form = FormFor(form);
+  return of_form != nullptr && of_form->add_lines(lines, columns, rows, steps, sums, pitch);
+}
+
 float LargestFinite(const float* values, std::int64_t count, RowGemmForm form) {
   const CodeForm* const of_form = FormFor(form);
   const std::int64_t whole = of_form == nullptr ? 0 : count / kSixteen;

@@ -234,6 +234,23 @@ bool LineDecoder::AddDots(std::int64_t line, const DotPart& part, const double* 
   return true;
 }
 
+bool LineDecoder::AddLines(std::int64_t line, std::int64_t lines, const DotPart& part,
+                           const DotRows& rows, RowGemmForm form, float* sums,
+                           std::int64_t pitch) const {
+  constexpr std::int64_t kSixteen = 16;
+  if (has_blocks_ || has_zero_points()) return false;
+  const int bits = SizeBits(view_.format.element);
+  // For all parts, or for none.
+  if (view_.line_stride != 1 || line * bits % 8 != 0 || view_.k_stride * bits % 8 != 0) {
+    return false;
+  }
+  const CodeRows codes = {
+      view_.format.element,
+      static_cast<const std::uint8_t*>(view_.codes) + (line + part.k * view_.k_stride) * bits / 8,
+      kSixteen * view_.k_stride * bits / 8};
+  return AddCodeLines(codes, lines, rows, part.steps, sums, pitch, form);
+}
+
 template <>
 void LineDecoder::Read(const LinePart& part, const double* line_scales, float* out,
                        std::int64_t pitch) const {
@@ -292,6 +309,14 @@ bool DecodedColumns<Real>::AddDots(std::int64_t column, const DotPart& part, con
   return decoder_.AddDots(first_line_ + column, {first_k_ + part.k, part.steps},
                           line_scales_ == nullptr ? nullptr : line_scales_ + column, rows, form,
                           chains, pitch);
+}
+
+template <typename Real>
+bool DecodedColumns<Real>::AddLines(std::int64_t column, std::int64_t columns, const DotPart& part,
+                                    const DotRows& rows, RowGemmForm form, float* sums,
+                                    std::int64_t pitch) const {
+  return decoder_.AddLines(first_line_ + column, columns, {first_k_ + part.k, part.steps}, rows,
+                           form, sums, pitch);
 }
 
 template class DecodedColumns<float>;

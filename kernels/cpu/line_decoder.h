@@ -50,6 +50,10 @@ class LineDecoder {
   bool AddDots(std::int64_t line, const DotPart& part, const double* line_scales,
                const DotRows& rows, RowGemmForm form, float* chains, std::int64_t pitch) const;
 
+  // As ColumnSource::AddLines(), of lines from `line` on.
+  bool AddLines(std::int64_t line, std::int64_t lines, const DotPart& part, const DotRows& rows,
+                RowGemmForm form, float* sums, std::int64_t pitch) const;
+
   // Reads whole lines, each into a line of `out`, K apart.
   template <typename Real>
   void Lines(std::int64_t line, std::int64_t lines, const double* line_scales, Real* out) const;
@@ -108,6 +112,8 @@ class DecodedColumns final : public ColumnSource<Real> {
             Real* out, std::int64_t pitch) const override;
   bool AddDots(std::int64_t column, const DotPart& part, const DotRows& rows, RowGemmForm form,
                float* chains, std::int64_t pitch) const override;
+  bool AddLines(std::int64_t column, std::int64_t columns, const DotPart& part, const DotRows& rows,
+                RowGemmForm form, float* sums, std::int64_t pitch) const override;
 
  private:
   const LineDecoder& decoder_;

@@ -233,18 +233,35 @@ class Multiplication {
   void AddLineBlock(std::int64_t column, std::int64_t columns, std::int64_t k, std::int64_t depth,
                     Real* sums) const {
     const std::int64_t whole_columns = RoundUp(columns, kLanes);
+    const bool is_whole = whole_columns == columns;
+    if (b_.data == nullptr && is_whole && AddLinesOfSource(column, columns, k, depth, sums)) return;
     Lines lines = LinesFrom(k * b_.pitch + column);
-    if (b_.data == nullptr || whole_columns > columns) {
+    if (b_.data == nullptr || !is_whole) {
       Real* const copy = Buffer(kLineDepth * kLineColumns, 1);
       ReadRows(column, columns, k, depth, copy, kLineColumns);
       lines = {copy, kLineColumns};
     }
     for (std::int64_t chain = 0; chain < std::min(kLanes, depth); ++chain) {
-      const std::int64_t steps = (depth - chain + kLanes - 1) / kLanes;
-      tile_.add_lines(m_, steps, whole_columns, a_ + k + chain, lda_,
+      tile_.add_lines(m_, StepsOf(chain, depth), whole_columns, a_ + k + chain, lda_,
                       lines.data + chain * lines.pitch, kLanes * lines.pitch,
                       sums + chain * m_ * kLineColumns, kLineColumns);
     }
+  }
+  static std::int64_t StepsOf(std::int64_t chain, std::int64_t depth) {
+    return (depth - chain + kLanes - 1) / kLanes;
+  }
+
+  // Returns whether the source has added the lines in registers: all of them, or none.
+  bool AddLinesOfSource(std::int64_t column, std::int64_t columns, std::int64_t k,
+                        std::int64_t depth, Real* sums) const {
+    for (std::int64_t chain = 0; chain < std::min(kLanes, depth); ++chain) {
+      if (!b_.source->AddLines(column, columns, {k + chain, StepsOf(chain, depth)},
+                               {a_ + k + chain, lda_, m_}, form_, sums + chain * m_ * kLineColumns,
+                               kLineColumns)) {
+        return false;
+      }
+    }
+    return true;
   }
 
   void ReadRows(std::int64_t column, std::int64_t columns, std::int64_t k, std::int64_t depth,

@@ -10,10 +10,10 @@ enum class RowGemmForm : std::uint8_t;
 // Columns of B whose chains are computed at a time, where lines are of K.
 inline constexpr std::int64_t kDotColumns = 4;
 
-// 16 * `steps` elements of K from `k` on.
+// Steps of 16 elements of K from `k` on.
 struct DotPart {
   std::int64_t k = 0;
-  std::int64_t steps = 0;  // at most kMostDotSteps
+  std::int64_t steps = 0;  // at most kMostDotSteps; of lines kLineSteps
 };
 // A span of K has chains of its own, and begins where the part does or ends another.
 inline constexpr std::int64_t kSpanSteps = 64;
@@ -42,6 +42,16 @@ class ColumnSource {
   // Returns false, and does nothing, where that takes Read(). REQUIRES: lines of K.
   virtual bool AddDots(std::int64_t /*column*/, const DotPart& /*part*/, const DotRows& /*rows*/,
                        RowGemmForm /*form*/, float* /*chains*/, std::int64_t /*pitch*/) const {
+    return false;
+  }
+
+  // Goes on with one chain of columns [column, column + columns), a multiple of 16, from the lines
+  // k, k + 16 ... of `steps` lines; sums[row * pitch + column of them]. `rows` has element k.
+  // Returns false, and does nothing, where that takes Read(), for all of K. REQUIRES: lines of
+  // columns.
+  virtual bool AddLines(std::int64_t /*column*/, std::int64_t /*columns*/, const DotPart& /*part*/,
+                        const DotRows& /*rows*/, RowGemmForm /*form*/, float* /*sums*/,
+                        std::int64_t /*pitch*/) const {
     return false;
   }
 };

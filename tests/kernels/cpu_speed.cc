@@ -118,6 +118,7 @@ void Measure(std::int64_t m, std::int64_t n, std::int64_t k) {
   };
   add(MakeProblem(m, n, k, DataType::kF32, DataType::kF32));
   add(MakeProblem(m, n, k, DataType::kF32, DataType::kF32, false, true));
+  add(MakeProblem(m, n, k, DataType::kF16, DataType::kF16));
   add(MakeProblem(m, n, k, DataType::kF16, DataType::kF16, false, true));
   add(MakeProblem(m, n, k, DataType::kBf16, DataType::kBf16, false, true));
   for (const char* format : {"int8-g32", "int4-g32-f16", "int4-g128-f16-zp", "mxfp4", "nvfp4",

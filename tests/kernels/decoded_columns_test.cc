@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_replace.h"
+#include "base/numbers/quant/packed_codes.h"
 #include "base/numbers/quant/quantize.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/line_decoder.h"
@@ -55,6 +56,46 @@ TEST_P(DecodedColumnsTest, MultiplyAsWhatTheyDecodeTo) {
       RowGemm<float>({true, lines.data(), k}, m, n, k, a.data(), k, expected.data(), n, form);
       RowGemm<float>(decoded.columns(), m, n, k, a.data(), k, c.data(), n, form);
       ASSERT_EQ(c, expected) << m << "x" << n << "x" << k << ", form " << static_cast<int>(form);
+    }
+  }
+}
+
+// Lines of columns, as NumPy has them: N around registers and the columns at work at a time.
+TEST(UnscaledColumns, MultiplyAsWhatTheyDecodeTo) {
+  std::mt19937 random(4);
+  for (const DataType type :
+       {DataType::kF16, DataType::kBf16, DataType::kInt8, DataType::kUint8, DataType::kFp8E4M3,
+        DataType::kFp8E5M2, DataType::kFp6E2M3, DataType::kFp6E3M2, DataType::kInt4}) {
+    for (const std::int64_t n : {16, 33, 48, 512, 530}) {
+      for (const std::int64_t k : {260, 300, 1031}) {
+        const std::int64_t m = 1 + random() % 8;
+        const std::int64_t pitch = n + 16;
+        std::vector<std::uint8_t> codes(Size(PackedBytes(SizeBits(type), k * pitch)));
+        // No exponent is full, so that none is NaN or infinite.
+        for (std::uint8_t& byte : codes) byte = static_cast<std::uint8_t>(random() & 0xbb);
+        QuantizedView view;
+        view.format = {type, Scaling::kNone};
+        view.lines = n;
+        view.k = k;
+        view.codes = codes.data();
+        view.line_stride = 1;
+        view.k_stride = pitch;
+        const LineDecoder decoder(view);
+        std::vector<float> lines(Size(n * k));
+        decoder.Lines(0, n, nullptr, lines.data());
+
+        const DecodedColumns<float> decoded(decoder, 0, 0, nullptr);
+        const std::vector<float> a = Random(m * k, true, &random);
+        std::vector<float> expected(Size(m * n));
+        std::vector<float> c(Size(m * n));
+        for (const RowGemmForm form : kForms) {
+          if (!HasRowGemmForm(form)) continue;
+          RowGemm<float>({true, lines.data(), k}, m, n, k, a.data(), k, expected.data(), n, form);
+          RowGemm<float>(decoded.columns(), m, n, k, a.data(), k, c.data(), n, form);
+          ASSERT_EQ(c, expected) << Name(type) << " " << m << "x" << n << "x" << k << ", form "
+                                 << static_cast<int>(form);
+        }
+      }
     }
   }
 }
