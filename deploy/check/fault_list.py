@@ -94,7 +94,7 @@ def plant(root, faults):
 
 def package_of(root, file):
     """The package whose tests are nearest: of the same folder in tests/, or of one above it."""
-    for folder in pathlib.PurePath(file).parents:
+    for folder in list(pathlib.PurePath(file).parents)[:-1]:  # without "."
         if (pathlib.Path(root) / "tests" / folder / "BUILD.bazel").exists():
             return f"tests/{folder}"
     raise SystemExit(f"{file} has no tests")
