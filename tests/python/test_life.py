@@ -295,6 +295,38 @@ def test_ctrl_c_cancels_here_and_on_the_server(own_server, transport):
     assert child.wait(60) == 0
 
 
+def test_a_small_product_starts_no_thread(client, random, monkeypatch):
+    a = random.standard_normal((8, 8))
+    client.matmul(a, a)
+    started, start = [], threading.Thread.start
+
+    def counted(thread):
+        started.append(thread.name)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", counted)
+    for _ in range(5):
+        client.matmul(a, a)
+    assert started == []
+
+
+def test_close_ends_the_one_call_of_another_thread(own_server):
+    a = np.ones((1500, 1500))
+    with gemmd.Client(own_server.address) as watching:
+        for _ in range(20):  # until it is closed before the product is here
+            client = gemmd.Client(own_server.address, transport="unary")
+            with ThreadPoolExecutor(1) as pool:
+                product = pool.submit(client.matmul, a, a)
+                while watching.stats().in_flight_requests < 1 and not product.done():
+                    time.sleep(0.001)
+                client.close()
+                error = product.exception(60)
+            if error is not None:
+                break
+    assert isinstance(error, gemmd.errors.Cancelled)
+    assert "the client was closed" in str(error)
+
+
 LEFT_OPEN = """
 import sys
 import numpy as np

@@ -19,6 +19,7 @@ from gemmd._channel import Link
 from gemmd._cpus import usable_cpus
 from gemmd._encoded import Assembly, Encoded
 from gemmd._header import seconds_of
+from gemmd._interrupts import deferred
 from gemmd._route import Route, RouteInput, RouteOptions
 from gemmd._session import Request
 from gemmd._status import error_of
@@ -185,16 +186,42 @@ class Call:
         self._started = 0.0
         self._route = Route()
         self._alone = False
+        self._is_left = False  # the first attempt, to run()
         engine.begin(self)
         if seconds is not None:
             self._alarms.append(engine.timer.after(seconds, self._expire))
 
-    def start(self) -> None:
-        """Begins the first attempt. What cannot be sent ends at once."""
+    def start(self, here: bool = False) -> bool:
+        """Begins the first attempt, or leaves it to run() and returns True where `here` and one call carries it.
+
+        What cannot be sent ends at once.
+        """
+        self._is_left = here
         try:
             self._attempt()
         except BaseException as error:
             self._end(None, error)
+        return self._is_left and self._done is not None
+
+    def run(self) -> None:
+        """Makes the attempt that start() left. Ctrl-C is raised here, and ends the call at the server.
+
+        A call by future() takes a thread of its own in gRPC; a blocking one takes none, and half of the time.
+        """
+        self._is_left = False
+        try:
+            answer = self._method()(_encoded.unary_message(self._encoded), **self._of_call())
+            received = time.perf_counter()
+        except grpc.RpcError as failed:
+            with deferred():
+                self._on_error(failed)
+        except Exception as error:
+            with deferred():
+                self._end(None, error)
+        else:
+            with deferred():
+                self._engine.link.hear()
+                self._take(answer, received)
 
     def cancel(self) -> None:
         """Ends it with Cancelled, here at once and at the server soon. Nothing if it has ended."""
@@ -231,17 +258,21 @@ class Call:
         self._started = time.perf_counter()
         self._alone = engine.in_flight == 1
         self._route = engine.choose(self._encoded, self._options)
-        if self._route.transport == "unary":
-            self._attempt_unary()
-        else:
+        if self._route.transport != "unary":
+            self._is_left = False
             self._attempt_stream()
+        elif not self._is_left:
+            self._attempt_unary()
+
+    def _method(self) -> Any:
+        return self._engine.link.method("unary_unary", _METHOD)
+
+    def _of_call(self) -> dict[str, Any]:
+        metadata = (*self._engine.link.metadata, *self._encoded.options.trace.metadata())
+        return {"timeout": self._seconds_left(), "metadata": metadata}
 
     def _attempt_unary(self) -> None:
-        message = _encoded.unary_message(self._encoded)
-        method = self._engine.link.method("unary_unary", _METHOD)
-        metadata = (*self._engine.link.metadata, *self._encoded.options.trace.metadata())
-        rpc = method.future(message, timeout=self._seconds_left(), metadata=metadata)
-        del message
+        rpc = self._method().future(_encoded.unary_message(self._encoded), **self._of_call())
         with self._lock:
             self._rpc = rpc
             stopped = self._cancelled is not None
@@ -259,12 +290,15 @@ class Call:
             self._end(None, self._cancelled or errors.Cancelled("the client was closed"))
             return
         except grpc.RpcError as failed:
-            error, pushback = error_of(failed)
-            self._engine.link.hear(error)
-            self._fail(error, pushback)
+            self._on_error(failed)
             return
         self._engine.link.hear()
         self._take(answer, received)
+
+    def _on_error(self, failed: grpc.RpcError) -> None:
+        error, pushback = error_of(failed)
+        self._engine.link.hear(error)
+        self._fail(error, pushback)
 
     def _take(self, answer: bytes, received: float) -> None:
         """The answer of the one call."""

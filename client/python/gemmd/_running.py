@@ -54,13 +54,16 @@ class Running:
         self._left = len(prepared.encoded)
         self._calls: dict[int, Call] = {}
 
-    def start(self) -> None:
-        """Begins."""
+    def start(self, here: bool = False) -> Call | None:
+        """Begins. Where `here`, returns the only call if its first attempt is left to this thread, by run()."""
         if not self._prepared.encoded:
             self._finish(None)
-            return
+            return None
+        here = here and len(self._prepared.encoded) == 1
+        left = None
         for _ in range(min(_WINDOW, len(self._prepared.encoded))):
-            self._start_next()
+            left = self._start_next(here)
+        return left
 
     def meter(self, progress: Progress) -> Meter:
         """Tells of its bytes."""
@@ -86,11 +89,11 @@ class Running:
             call.cancel()
         return told
 
-    def _start_next(self) -> None:
+    def _start_next(self, here: bool = False) -> Call | None:
         with self._lock:
             index = self._next
             if self._told is None or index == len(self._prepared.encoded):
-                return
+                return None
             self._next += 1
             encoded = self._prepared.encoded[index]
             keeps = encoded.keeps
@@ -105,7 +108,7 @@ class Running:
                 self._begun if index == 0 else time.perf_counter(),
             )
             self._calls[index] = call
-        call.start()
+        return call if call.start(here) else None
 
     def _on_end(self, index: int, outcome: Outcome | None, error: BaseException | None) -> None:
         with self._lock:

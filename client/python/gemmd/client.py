@@ -201,7 +201,9 @@ class Client(Administration):
         running = self._prepare(a, b, asked, deadline, slot.put, begun)
         try:
             with deferred():
-                running.start()
+                left = running.start(here=progress is None)
+            if left is not None:
+                left.run()
             if progress is None:
                 return slot.take()
             meter = running.meter(progress)
