@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The checks that need no build, in seconds: formatting, layers, comments, pages and their links, shell scripts. The hook
-# deploy/hooks/pre-commit calls it.
+# The checks that need no build, in seconds: formatting, layers, comments, pages and their links, claims, planted faults,
+# shell scripts. The hook deploy/hooks/pre-commit calls it.
 #   deploy/check/quick.sh            the whole tree
 #   deploy/check/quick.sh --changed  of C++ and shell only what differs from the last commit
 set -uo pipefail
@@ -32,7 +32,7 @@ mapfile -t cpp < <("${list[@]}" '*.cc' '*.h' '*.cu' '*.cuh')
 mapfile -t shell < <("${list[@]}" '*.sh' .ci/run deploy/hooks/)
 check clang-format <<<"printf '%s\n' ${cpp[*]} | xargs -r -P 2 -n 200 ${CLANG_FORMAT:-clang-format-14} --dry-run --Werror"
 check shellcheck <<<"printf '%s\n' ${shell[*]} | xargs -r -P 2 shellcheck"
-for test in layers comments documents; do
-  check "$test" <<<"python3 tests/tidy/${test}_test.py"
+for test in tidy/layers tidy/comments tidy/documents tidy/benchmarks planted/faults; do
+  check "$test" <<<"python3 tests/${test}_test.py"
 done
 exit "$failed"
