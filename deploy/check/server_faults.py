@@ -68,7 +68,8 @@ class Bazel:
 
     def build(self, tests):
         targets = ["//" + ":".join(test.rsplit("/", 1)) for test in tests]
-        self.run("build", *self.options, "--show_progress_rate_limit=60", *targets)
+        # All that does not compile is named at once.
+        self.run("build", *self.options, "--keep_going", "--show_progress_rate_limit=60", *targets)
         self.bin = pathlib.Path(self.run("info", *self.options, "bazel-bin").strip())
 
     def clean_up(self):
