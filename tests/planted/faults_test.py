@@ -31,6 +31,9 @@ class FaultsTest(unittest.TestCase):
                 for left, right in ("()", "[]", "{}"):
                     self.assertEqual(text.count(left), text.count(right), fault.name)
                 self.assertLessEqual(text.count("?"), text.count(":"), fault.name)
+            # An expression gets parentheses, which would end an assignment before it is whole.
+            if not fault.find.rstrip().endswith(";"):
+                self.assertNotRegex(fault.find, r"[^=!<>+*/|&-]=[^=]", fault.name)
             # A list in braces is no expression.
             self.assertNotRegex(fault.find, r"^\{", fault.name)
             # In braces of its own a declaration would be gone behind them.
