@@ -19,11 +19,13 @@ if ((seconds <= 0)); then
 fi
 
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
-status=0
+ended=$(mktemp)  # the command's status, if it ended by itself, whatever that was
+trap 'rm -f "$log" "$ended"' EXIT
 # Bazel takes the signal to stop what it runs and to say which tests had failed.
-timeout --kill-after=60 "$seconds" "$@" 2>&1 | tee "$log" || status=$?
-((status == 124 || status == 137)) || exit "$status"
+# shellcheck disable=SC2016  # the inner shell expands it
+run='trap is_cut=yes TERM; "${@:2}"; status=$?; [[ -n ${is_cut-} ]] || echo "$status" >"$1"'
+timeout --kill-after=60 "$seconds" bash -c "$run" check "$ended" "$@" 2>&1 | tee "$log" || true
+[[ ! -s $ended ]] || exit "$(<"$ended")"
 if grep -E '^//.* (FAILED|TIMEOUT) in ' "$log"; then
   echo "cut after $seconds s, when tests had failed: $*" >&2
   exit 1

@@ -33,7 +33,7 @@ struct CodeRows {
 
 // Goes on with one chain as RowTile::add_lines does, with its bits: `steps` lines of `columns`
 // columns. Returns false, and does nothing, where the form has no registers for the type.
-// REQUIRES: the processor has the form; steps <= 4.
+// REQUIRES: the processor has the form; steps <= kLineSteps.
 bool AddCodeLines(const CodeRows& lines, std::int64_t columns, const DotRows& rows,
                   std::int64_t steps, float* sums, std::int64_t pitch, RowGemmForm form);
 

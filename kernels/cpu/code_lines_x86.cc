@@ -58,13 +58,11 @@ GEMMD_AVX2 void AddSteps256(const CodeRows& lines, std::int64_t columns, const D
   }
 }
 
-constexpr std::int64_t kMostSteps = 4;
-
 template <class Type>
 __attribute__((target("avx512f,avx2,fma,f16c"))) void AddAs512(CodeRows lines, std::int64_t columns,
                                                                DotRows rows, std::int64_t steps,
                                                                float* sums, std::int64_t pitch) {
-  if (steps == kMostSteps) return AddSteps512<Type, kMostSteps>(lines, columns, rows, sums, pitch);
+  if (steps == kLineSteps) return AddSteps512<Type, kLineSteps>(lines, columns, rows, sums, pitch);
   for (; steps > 0; --steps, lines.codes += lines.pitch, rows.data += kSixteen) {
     AddSteps512<Type, 1>(lines, columns, rows, sums, pitch);
   }
@@ -74,7 +72,7 @@ template <class Type>
 __attribute__((target("avx2,fma,f16c"))) void AddAs256(CodeRows lines, std::int64_t columns,
                                                        DotRows rows, std::int64_t steps,
                                                        float* sums, std::int64_t pitch) {
-  if (steps == kMostSteps) return AddSteps256<Type, kMostSteps>(lines, columns, rows, sums, pitch);
+  if (steps == kLineSteps) return AddSteps256<Type, kLineSteps>(lines, columns, rows, sums, pitch);
   for (; steps > 0; --steps, lines.codes += lines.pitch, rows.data += kSixteen) {
     AddSteps256<Type, 1>(lines, columns, rows, sums, pitch);
   }

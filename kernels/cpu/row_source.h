@@ -13,8 +13,10 @@ inline constexpr std::int64_t kDotColumns = 4;
 // Steps of 16 elements of K from `k` on.
 struct DotPart {
   std::int64_t k = 0;
-  std::int64_t steps = 0;  // at most kMostDotSteps; of lines kLineSteps
+  std::int64_t steps = 0;  // at most kMostDotSteps, or kLineSteps lines
 };
+// Lines of columns, 16 elements of K apart, that are added at a time.
+inline constexpr std::int64_t kLineSteps = 4;
 // A span of K has chains of its own, and begins where the part does or ends another.
 inline constexpr std::int64_t kSpanSteps = 64;
 inline constexpr std::int64_t kMostDotSteps = 4 * kSpanSteps;

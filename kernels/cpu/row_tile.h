@@ -14,9 +14,6 @@ inline constexpr std::int64_t kLanes = 64 / sizeof(Real);
 // Rows of A that a call of `add_dots` takes at most.
 inline constexpr std::int64_t kDotRows = 6;
 
-// Lines of B that a call of `add_lines` takes.
-inline constexpr std::int64_t kLineSteps = 4;
-
 // The work that RowGemm() does in registers. Each function has the bits of the plain one, but that
 // those with FMA round once where it rounds twice.
 template <typename Real>

@@ -28,6 +28,23 @@ std::vector<float> Random(std::int64_t count, bool has_sign, std::mt19937* rando
   return values;
 }
 
+// Expects products of `m` random rows by the decoder's lines to be those by what they decode to.
+void ExpectSame(const LineDecoder& decoder, const double* line_scales, std::int64_t m,
+                std::int64_t n, std::int64_t k, std::mt19937* random) {
+  std::vector<float> lines(Size(n * k));
+  decoder.Lines(0, n, line_scales, lines.data());
+  const DecodedColumns<float> decoded(decoder, 0, 0, line_scales);
+  const std::vector<float> a = Random(m * k, true, random);
+  std::vector<float> expected(Size(m * n));
+  std::vector<float> c(Size(m * n));
+  for (const RowGemmForm form : kForms) {
+    if (!HasRowGemmForm(form)) continue;
+    RowGemm<float>({true, lines.data(), k}, m, n, k, a.data(), k, expected.data(), n, form);
+    RowGemm<float>(decoded.columns(), m, n, k, a.data(), k, c.data(), n, form);
+    ASSERT_EQ(c, expected) << m << "x" << n << "x" << k << ", form " << static_cast<int>(form);
+  }
+}
+
 class DecodedColumnsTest : public ::testing::TestWithParam<NamedFormat> {};
 
 // K around spans, what is computed of them at a time, and lines that end within a byte.
@@ -44,19 +61,7 @@ TEST_P(DecodedColumnsTest, MultiplyAsWhatTheyDecodeTo) {
     const LineDecoder decoder(matrix.view());
     std::vector<double> line_scales;
     for (std::int64_t line = 0; line < n; ++line) line_scales.push_back(decoder.LineScale(line));
-    std::vector<float> lines(Size(n * k));
-    decoder.Lines(0, n, line_scales.data(), lines.data());
-
-    const DecodedColumns<float> decoded(decoder, 0, 0, line_scales.data());
-    const std::vector<float> a = Random(m * k, true, &random);
-    std::vector<float> expected(Size(m * n));
-    std::vector<float> c(Size(m * n));
-    for (const RowGemmForm form : kForms) {
-      if (!HasRowGemmForm(form)) continue;
-      RowGemm<float>({true, lines.data(), k}, m, n, k, a.data(), k, expected.data(), n, form);
-      RowGemm<float>(decoded.columns(), m, n, k, a.data(), k, c.data(), n, form);
-      ASSERT_EQ(c, expected) << m << "x" << n << "x" << k << ", form " << static_cast<int>(form);
-    }
+    ASSERT_NO_FATAL_FAILURE(ExpectSame(decoder, line_scales.data(), m, n, k, &random));
   }
 }
 
@@ -81,20 +86,8 @@ TEST(UnscaledColumns, MultiplyAsWhatTheyDecodeTo) {
         view.line_stride = 1;
         view.k_stride = pitch;
         const LineDecoder decoder(view);
-        std::vector<float> lines(Size(n * k));
-        decoder.Lines(0, n, nullptr, lines.data());
-
-        const DecodedColumns<float> decoded(decoder, 0, 0, nullptr);
-        const std::vector<float> a = Random(m * k, true, &random);
-        std::vector<float> expected(Size(m * n));
-        std::vector<float> c(Size(m * n));
-        for (const RowGemmForm form : kForms) {
-          if (!HasRowGemmForm(form)) continue;
-          RowGemm<float>({true, lines.data(), k}, m, n, k, a.data(), k, expected.data(), n, form);
-          RowGemm<float>(decoded.columns(), m, n, k, a.data(), k, c.data(), n, form);
-          ASSERT_EQ(c, expected) << Name(type) << " " << m << "x" << n << "x" << k << ", form "
-                                 << static_cast<int>(form);
-        }
+        SCOPED_TRACE(Name(type));
+        ASSERT_NO_FATAL_FAILURE(ExpectSame(decoder, nullptr, m, n, k, &random));
       }
     }
   }

@@ -206,7 +206,7 @@ class Call:
     def run(self) -> None:
         """Makes the attempt that start() left. Ctrl-C is raised here, and ends the call at the server.
 
-        A call by future() takes a thread of its own in gRPC; a blocking one takes none, and half of the time.
+        A call by future() takes a thread of its own in gRPC; a blocking one takes none.
         """
         self._is_left = False
         try:
