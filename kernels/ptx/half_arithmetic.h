@@ -56,5 +56,15 @@ GEMMD_DEVICE std::uint32_t MultiplyBf16(std::uint32_t a, std::uint32_t b) {
       return OfHalves(emulator::HalfFormat::kBf16, a, b, [](float x, float y) { return x * y; });)
 }
 
+// mul.rn.f16x2
+GEMMD_DEVICE std::uint32_t MultiplyF16(std::uint32_t a, std::uint32_t b) {
+  GEMMD_ON_DEVICE(std::uint32_t word; asm("mul.rn.f16x2 %0, %1, %2;"
+                                          : "=r"(word)
+                                          : "r"(a), "r"(b));
+                  return word;)
+  GEMMD_IN_EMULATOR(
+      return OfHalves(emulator::HalfFormat::kF16, a, b, [](float x, float y) { return x * y; });)
+}
+
 }  // namespace GEMMD_BACKEND
 }  // namespace gemmd::ptx

@@ -1,12 +1,14 @@
-// From packed codes to fragments in registers. Integers are exact in f16 and bf16: sums of 128 of K
-// are of integers, and their scales multiply the sums. E2M1 times E8M0 is exact in bf16: sums are
-// one chain over K, as of a product of bf16.
+// From packed codes to fragments in registers. Integers and E4M3 are exact in f16 and bf16: sums of
+// 128 of K are of codes, and their scales multiply the sums. E2M1 times E8M0 is exact in bf16: sums
+// are one chain over K, as of a product of bf16.
 #pragma once
 
 #include "kernels/hopper/quant/packed.h"
+#include "kernels/ptx/barriers.h"
 #include "kernels/ptx/bits.h"
 #include "kernels/ptx/convert.h"
 #include "kernels/ptx/half_arithmetic.h"
+#include "kernels/ptx/indices.h"
 #include "kernels/ptx/mma_sync.h"
 #include "kernels/ptx/shared_memory.h"
 #include "kernels/ptx/tensor_map.h"
@@ -24,6 +26,11 @@ struct Bf16Rows {
   static GEMMD_DEVICE std::uint32_t Subtract(std::uint32_t a, std::uint32_t b) {
     return ptx::SubtractBf16(a, b);
   }
+  // From E4M3 codes at their places in bf16.
+  static GEMMD_DEVICE std::uint32_t FromE4m3(std::uint32_t placed) {
+    constexpr std::uint32_t kTwoTo120 = 0x7b807b80;
+    return ptx::MultiplyBf16(placed, kTwoTo120);
+  }
   static GEMMD_DEVICE void Multiply(float (&d)[4], const std::uint32_t (&a)[4],
                                     const std::uint32_t (&b)[2]) {
     ptx::MmaBf16(d, a, b);
@@ -36,30 +43,55 @@ struct F16Rows {
   static GEMMD_DEVICE std::uint32_t Subtract(std::uint32_t a, std::uint32_t b) {
     return ptx::SubtractF16(a, b);
   }
+  static GEMMD_DEVICE std::uint32_t FromE4m3(std::uint32_t placed) {
+    constexpr std::uint32_t kTwoTo8 = 0x5c005c00;
+    const std::uint32_t sign = placed & 0x80008000;
+    return ptx::MultiplyF16(ptx::MaskAndSet(placed << 3, 0x3f803f80, sign), kTwoTo8);
+  }
   static GEMMD_DEVICE void Multiply(float (&d)[4], const std::uint32_t (&a)[4],
                                     const std::uint32_t (&b)[2]) {
     ptx::MmaF16(d, a, b);
   }
 };
 
-// A unit's scales and zero points as a lane needs them: of lines `pair` and `pair` + 8 of the
-// strip. kIsChain: sums are not scaled, and run on from one group to the next.
+// The scales of a pair of lines, as they are packed.
+using HalfScales = std::uint32_t;  // f16 or bf16
+struct alignas(8) FloatScales {
+  float of[2];
+};
+GEMMD_DEVICE float ScaleOf(HalfScales scales, int side, bool are_bf16) {
+  const std::uint32_t bits = scales >> (16 * side);
+  return are_bf16 ? ptx::FloatOfBits(bits << 16) : ptx::WidenF16(static_cast<std::uint16_t>(bits));
+}
+GEMMD_DEVICE float ScaleOf(const FloatScales& scales, int side, bool /*are_bf16*/) {
+  return scales.of[side];
+}
+
+// A decoder has a unit's scales and zero points as a lane needs them: of lines `pair` and
+// `pair` + 8 of the strip. kIsChain: sums are not scaled, and run on from one group to the next.
+// kHasNan: codes may be NaN, which Decode() takes for numbers; then the scales of their lines have
+// to become NaN, which PoisonLines() does.
 template <class Rows_, ZeroKind kZero_>
 struct Int4Decoder {
   using Rows = Rows_;
+  using Scales = HalfScales;
+  static constexpr CodeFormat kFormat = CodeFormat::kInt4;
   static constexpr bool kIsChain = false;
-  static constexpr int kScaleBytes = ScaleBytes(CodeFormat::kInteger);
+  static constexpr bool kHasNan = false;
+  static constexpr int kStepWords = StepWords(kFormat);
+  static constexpr int kCodeBytes = CodeBytes(kFormat);
+  static constexpr int kScaleBytes = ScaleBytes(kFormat);
   static constexpr ZeroKind kZero = kZero_;
   static constexpr bool kHasZeros = kZero == ZeroKind::kPlane;
   static constexpr std::uint32_t kBoth = 0x00010001;
 
-  std::uint32_t scales;
+  Scales scales;
   std::uint32_t zero_low;
   std::uint32_t zero_high;
 
   // The pair's places in the pieces of scales and of zero points.
   GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress zeros_at) {
-    scales = ptx::LoadShared<std::uint32_t>(scales_at);
+    scales = ptx::LoadShared<Scales>(scales_at);
     if constexpr (kHasZeros) {
       const std::uint32_t zeros = ptx::LoadShared<std::uint16_t>(zeros_at);
       zero_low = (zeros & 0xff) * kBoth + Rows::kUnitBits * kBoth;
@@ -72,14 +104,117 @@ struct Int4Decoder {
 
   // The fragment of a step of the group.
   template <bool kLarge = false>
-  GEMMD_DEVICE void Decode(std::uint32_t word, int /*step*/, std::uint32_t (&fragment)[4]) const {
+  GEMMD_DEVICE void Decode(const std::uint32_t (&words)[kStepWords], int /*step*/,
+                           std::uint32_t (&fragment)[4]) const {
     GEMMD_UNROLL
     for (int j = 0; j < 4; ++j) {
       const std::uint32_t codes =
-          ptx::MaskAndSet(word >> (4 * j), 0x000f000f, Rows::kUnitBits * kBoth);
+          ptx::MaskAndSet(words[0] >> (4 * j), 0x000f000f, Rows::kUnitBits * kBoth);
       fragment[j] = Rows::Subtract(codes, j % 2 == 0 ? zero_low : zero_high);
     }
   }
+};
+
+// Two int8 codes in the low bytes of a word's halves. Their lowest seven bits are added to a unit,
+// from which the eighth, worth -128, is one more step of 128 away.
+template <class Rows>
+GEMMD_DEVICE std::uint32_t NumbersOfInt8(std::uint32_t codes) {
+  constexpr std::uint32_t kUnits = Rows::kUnitBits * 0x00010001;
+  return Rows::Subtract(ptx::MaskAndSet(codes, 0x007f007f, kUnits),
+                        ptx::MaskAndSet(codes, 0x00800080, kUnits));
+}
+
+template <class Rows_, ZeroKind kZero_>
+struct Int8Decoder {
+  using Rows = Rows_;
+  using Scales = FloatScales;
+  static constexpr CodeFormat kFormat = CodeFormat::kInt8;
+  static constexpr bool kIsChain = false;
+  static constexpr bool kHasNan = false;
+  static constexpr int kStepWords = StepWords(kFormat);
+  static constexpr int kCodeBytes = CodeBytes(kFormat);
+  static constexpr int kScaleBytes = ScaleBytes(kFormat);
+  static constexpr bool kHasZeros = kZero_ == ZeroKind::kPlane;
+
+  Scales scales;
+  std::uint32_t zeros[2];  // of each line, as numbers
+
+  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress zeros_at) {
+    scales = ptx::LoadShared<Scales>(scales_at);
+    if constexpr (kHasZeros) {
+      const std::uint32_t both = ptx::LoadShared<std::uint16_t>(zeros_at);
+      zeros[0] = NumbersOfInt8<Rows>(ptx::ByteInHalves(both, 0));
+      zeros[1] = NumbersOfInt8<Rows>(ptx::ByteInHalves(both, 1));
+    }
+  }
+
+  template <bool kLarge = false>
+  GEMMD_DEVICE void Decode(const std::uint32_t (&words)[kStepWords], int /*step*/,
+                           std::uint32_t (&fragment)[4]) const {
+    GEMMD_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      fragment[j] = NumbersOfInt8<Rows>(words[j / 2] >> (j % 2 * 8));
+      if constexpr (kHasZeros) fragment[j] = Rows::Subtract(fragment[j], zeros[j % 2]);
+    }
+  }
+};
+
+template <class Rows_>
+struct E4m3Decoder {
+  using Rows = Rows_;
+  using Scales = FloatScales;
+  static constexpr CodeFormat kFormat = CodeFormat::kE4m3;
+  static constexpr bool kIsChain = false;
+  static constexpr bool kHasNan = true;
+  static constexpr int kStepWords = StepWords(kFormat);
+  static constexpr int kCodeBytes = CodeBytes(kFormat);
+  static constexpr int kScaleBytes = ScaleBytes(kFormat);
+  static constexpr bool kHasZeros = false;
+
+  Scales scales;
+  std::uint32_t nan_bits[2];  // of each line: kNan is set if a code of this lane was NaN
+
+  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress /*zeros_at*/) {
+    scales = ptx::LoadShared<Scales>(scales_at);
+    nan_bits[0] = 0;
+    nan_bits[1] = 0;
+  }
+
+  // NaN is the code whose bits but the sign are all set: one more carries into the bit above them.
+  template <bool kLarge = false>
+  GEMMD_DEVICE void Decode(const std::uint32_t (&words)[kStepWords], int /*step*/,
+                           std::uint32_t (&fragment)[4]) {
+    GEMMD_UNROLL
+    for (int w = 0; w < 2; ++w) {
+      const std::uint32_t even = words[w] & 0x87f087f0;
+      const std::uint32_t odd =
+          ptx::MaskAndSet(words[w] << 4, 0x80f080f0, words[w] >> 4 & 0x07000700);
+      nan_bits[0] |= even + kLowestBits;
+      nan_bits[1] |= odd + kLowestBits;
+      fragment[2 * w] = Rows::FromE4m3(even);
+      fragment[2 * w + 1] = Rows::FromE4m3(odd);
+    }
+  }
+
+  GEMMD_DEVICE bool HasNan() const { return ((nan_bits[0] | nan_bits[1]) & kNan) != 0; }
+
+  // A line's codes are in four lanes. All lanes of the warp call it.
+  GEMMD_DEVICE void PoisonLines(Scales& of_lines) const {
+    const std::uint32_t first = ptx::LaneIndex() / 4 * 4;
+    GEMMD_UNROLL
+    for (int side = 0; side < 2; ++side) {
+      std::uint32_t bits = 0;
+      GEMMD_UNROLL
+      for (std::uint32_t lane = 0; lane < 4; ++lane) {
+        bits |= ptx::Shuffle(nan_bits[side], first + lane);
+      }
+      if ((bits & kNan) != 0) of_lines.of[side] = ptx::FloatOfBits(0x7fffffff);
+    }
+  }
+
+ private:
+  static constexpr std::uint32_t kLowestBits = 0x00100010;
+  static constexpr std::uint32_t kNan = 0x08000800;
 };
 
 // A word's eight E2M1 codes times 2^-126: a bf16 number's exponent of 0 makes it subnormal.
@@ -95,12 +230,17 @@ GEMMD_DEVICE void PlaceE2m1(std::uint32_t word, std::uint32_t (&values)[4]) {
 
 struct Mxfp4Decoder {
   using Rows = Bf16Rows;
+  static constexpr CodeFormat kFormat = CodeFormat::kE2m1;
   static constexpr bool kIsChain = true;
+  static constexpr bool kHasNan = false;
   static constexpr bool kHasZeros = false;
-  static constexpr int kScaleBytes = ScaleBytes(CodeFormat::kE2m1);
+  static constexpr int kStepWords = StepWords(kFormat);
+  static constexpr int kCodeBytes = CodeBytes(kFormat);
+  static constexpr int kScaleBytes = ScaleBytes(kFormat);
   static constexpr float kSumFactor = 4;  // of sums of what Decode() gives
 
-  std::uint32_t scales[2];  // of each line, in ascending K
+  using Scales = std::uint32_t[2];  // of each line, in ascending K
+  Scales scales;
 
   GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress /*zeros_at*/) {
     const auto pair = ptx::LoadShared<ScalePair>(scales_at);
@@ -114,8 +254,9 @@ struct Mxfp4Decoder {
   // A quarter of the values, each exact: the largest would be infinite in bf16. Placed codes are
   // 2^126 times too small, so that factors are 2^124 scales; large ones come as two factors.
   template <bool kLarge>
-  GEMMD_DEVICE void Decode(std::uint32_t word, int step, std::uint32_t (&fragment)[4]) const {
-    PlaceE2m1(word, fragment);
+  GEMMD_DEVICE void Decode(const std::uint32_t (&words)[kStepWords], int step,
+                           std::uint32_t (&fragment)[4]) const {
+    PlaceE2m1(words[0], fragment);
     const std::uint32_t factors[2] = {Factor<kLarge>(scales[0], step / 2),
                                       Factor<kLarge>(scales[1], step / 2)};
     GEMMD_UNROLL
@@ -139,14 +280,19 @@ struct Mxfp4Decoder {
   }
 };
 
-// One of a pair's scales: of line `pair`, or of that eight below.
-GEMMD_DEVICE float ScaleOf(std::uint32_t scales, std::uint32_t side) {
-  return ptx::WidenF16(static_cast<std::uint16_t>(scales >> (16 * side)));
-}
-
-// The word of step w of four.
+// Word w of four.
 GEMMD_DEVICE std::uint32_t WordOf(const ptx::Vector4& words, int w) {
   return w == 0 ? words.x : w == 1 ? words.y : w == 2 ? words.z : words.w;
+}
+// The words of a step, from a lane's loads, of which the first may be that of a later step.
+template <int kStepWords, int kLoads>
+GEMMD_DEVICE void TakeWords(const ptx::Vector4 (&loads)[kLoads], int step,
+                            std::uint32_t (&words)[kStepWords]) {
+  GEMMD_UNROLL
+  for (int i = 0; i < kStepWords; ++i) {
+    const int nth = step * kStepWords + i;
+    words[i] = WordOf(loads[nth / 4 % kLoads], nth % 4);
+  }
 }
 
 }  // namespace GEMMD_BACKEND

@@ -8,9 +8,9 @@
 //
 // Weights that are exact in bf16 have another order: few_chain.h.
 //
-// The splits of a strip have groups of their own and exchange sums: each has a share of the values,
-// to which it adds the sums of all splits in that order. A turn's sums are added a turn later, when
-// the others have long written theirs.
+// The splits of a strip are warps that have groups of their own. They hand the groups' sums, with
+// their scales, to a warp that adds those of some strips in that order: what all splits run is one
+// piece of code, which the instruction cache holds.
 #pragma once
 
 #include <cmath>
@@ -21,6 +21,7 @@
 #include "kernels/hopper/quant/few_loaders.h"
 #include "kernels/hopper/quant/finish.h"
 #include "kernels/hopper/quant/params.h"
+#include "kernels/mma/ring.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/bits.h"
 #include "kernels/ptx/grid_dependency.h"
@@ -31,90 +32,65 @@
 namespace gemmd::hopper::quant {
 inline namespace GEMMD_BACKEND {
 
-// The values of an owner's share, in order: all of one side, and of four owners each half of that.
-template <class Layout>
-GEMMD_DEVICE constexpr int SideOf(int owner) {
-  return owner * 2 / Layout::kSplits;
-}
-template <class Layout>
-GEMMD_DEVICE constexpr int ShareIndex(int owner, int i) {
-  const int nth = owner % (Layout::kSplits / 2) * Layout::kShare + i;
-  return SumIndex(SideOf<Layout>(owner), nth / 2, nth % 2);
-}
-
-// The bytes that one instruction moves.
-template <int kWords>
-struct alignas(kWords * 4) Words {
-  std::uint32_t word[kWords];
-};
-
 // A warp that multiplies. Its addresses run along with the rings: it is short of instructions, not
 // of registers.
-template <class Layout, class Decoder, std::uint32_t kSplit>
+template <class Layout, class Decoder>
 class FewWarp {
  public:
-  GEMMD_DEVICE FewWarp(const QuantParams& params, ptx::SharedAddress base, std::uint32_t warp)
-      : params_(params), strip_(warp % Layout::kStrips), lane_(ptx::LaneIndex()) {
-    const std::uint32_t shared = ptx::Keep(base);
+  GEMMD_DEVICE FewWarp(const QuantParams& params, const FewBlock<Layout>& block, std::uint32_t warp)
+      : params_(params), split_(warp / Layout::kStrips), lane_(ptx::LaneIndex()) {
+    const std::uint32_t strip_of_block = warp % Layout::kStrips;
+    const std::uint32_t shared = ptx::Keep(block.shared);
     const std::uint32_t stage = shared + Layout::kWeightsAt;
-    // Groups of the stage that come before this warp's.
-    const std::uint32_t before =
-        strip_ / kChunkStrips * Layout::kTurnGroups + kSplit * Layout::kGroups;
-    codes_ = ptx::Keep(stage + before * Layout::kGroupCodes + strip_ % kChunkStrips * kCodeBytes +
-                       lane_ * 16);
+    // Groups of the stage that come before this warp's, and those that have scales of their own.
+    const std::uint32_t of_chunks = strip_of_block / kChunkStrips * Layout::kTurnGroups;
+    const std::uint32_t before = of_chunks + split_ * Layout::kGroups;
+    const std::uint32_t scales_before = of_chunks + split_ * Layout::kGroups * ScaleStep();
+    codes_ = ptx::Keep(stage + before * Layout::kGroupCodes +
+                       strip_of_block % kChunkStrips * Decoder::kCodeBytes + lane_ * 16);
     // Scales are there of whole chunks.
-    const std::uint32_t strip = (ptx::BlockIndexX() * Layout::kStrips + strip_) % kChunkStrips;
-    scales_ = ptx::Keep(stage + Layout::kScalesAt + before * Layout::kGroupScales +
-                        strip * Decoder::kScaleBytes + lane_ / 4 * (Decoder::kScaleBytes / 8));
+    const std::uint32_t strip =
+        (ptx::BlockIndexX() * Layout::kStrips + strip_of_block) % kChunkStrips;
+    scales_ = ptx::Keep(stage + Layout::kScalesAt + scales_before * Layout::kGroupScales +
+                        strip * Decoder::kScaleBytes + lane_ / 4 * Layout::kPairBytes);
     if constexpr (Decoder::kHasZeros) {
-      zeros_ = ptx::Keep(stage + Layout::kZerosAt + before * Layout::kGroupZeros +
+      zeros_ = ptx::Keep(stage + Layout::kZerosAt + scales_before * Layout::kGroupZeros +
                          strip * kZeroBytes + lane_ / 4 * 2);
     }
     weights_full_ = ptx::Keep(shared + Layout::kWeightsFull);
-    rows_ = ptx::Keep(shared + Layout::kRowsAt + RowLineOf<Layout>(lane_, kSplit * kOwnSlabs));
+    rows_ = ptx::Keep(shared + Layout::kRowsAt + RowLineOf<Layout>(lane_, split_ * kOwnSlabs));
     rows_full_ = ptx::Keep(shared + Layout::kRowsFull);
-    slot_ = ptx::Keep(shared + Layout::kSlotsAt + SlotAt(kSplit) + lane_ * Layout::kPieceBytes);
-    slot_scales_ =
-        ptx::Keep(shared + Layout::kSlotsAt + SlotAt(kSplit) + Layout::kPartsBytes + lane_ / 4 * 4);
-    exchanged_ = ptx::Keep(shared + Layout::kExchanged + strip_ * 8);
+    sums_at_ = ptx::Keep(block.SumsOf(0, strip_of_block) +
+                         split_ * Layout::kGroups * Layout::kGroupSumBytes);
+    sums_full_ = ptx::Keep(block.SumsFull(0, strip_of_block / Layout::kAdderStrips));
   }
 
   GEMMD_DEVICE void Run() {
-    GEMMD_UNROLL
-    for (int i = 0; i < Layout::kShare; ++i) total_[i] = 0;
     LoadTurn(0);
     std::int32_t first = 0;  // group of the turn
     GEMMD_NO_UNROLL
     for (; first + Layout::kTurnGroups <= params_.k_groups; first += Layout::kTurnGroups) {
       Turn<true>(first);
     }
-    if (first < params_.k_groups) {
-      Turn<false>(first);
-      first += Layout::kTurnGroups;
-    }
-    Add<false>(first - Layout::kTurnGroups);
-    Store();
+    if (first < params_.k_groups) Turn<false>(first);
   }
 
  private:
   using Sums = float[Layout::kGroups][Layout::kSums];
-  using Piece = Words<Layout::kPieceBytes / 4>;
-  static constexpr int kPieceWords = Layout::kPieceBytes / 4;
-  static constexpr int kLoads = Layout::kColumns == 8 ? 4 : 8;     // of ldmatrix, a group
-  static constexpr int kOwnSlabs = Layout::kGroups * kGroupSlabs;  // of a turn
+  using Scales = typename Decoder::Scales;
+  static constexpr int kCodeLoads = kSteps * Decoder::kStepWords / 4;  // a group
+  static constexpr int kLoads = Layout::kColumns == 8 ? 4 : 8;         // of ldmatrix, a group
+  static constexpr int kOwnSlabs = Layout::kGroups * kGroupSlabs;      // of a turn
   // A's fragments of a turn are loaded at the end of the one before, unless there are too few
   // registers for them.
   static constexpr bool kLoadsAhead = Layout::kColumns == 8 || Layout::kGroups == 1;
   using Columns = std::uint32_t[kLoads][4];
-  static constexpr int kPieceStride = Layout::kPieceBytes * 32;
-  static constexpr int kExchangeBytes = Layout::kWarps * Layout::kSlotBytes;
 
-  GEMMD_DEVICE std::uint32_t SlotAt(std::uint32_t split) const {
-    return (split * Layout::kStrips + strip_) * Layout::kSlotBytes;
-  }
+  // From a group's scales to the next one's, in groups.
+  GEMMD_DEVICE std::uint32_t ScaleStep() const { return params_.scales_are_of_lines ? 0 : 1; }
 
   GEMMD_DEVICE std::int32_t GroupsLeft(std::int32_t first) const {
-    return params_.k_groups - first - static_cast<std::int32_t>(kSplit) * Layout::kGroups;
+    return params_.k_groups - first - static_cast<std::int32_t>(split_) * Layout::kGroups;
   }
 
   // Loads what this warp multiplies in the turn from group `first` on, if it has any.
@@ -137,9 +113,13 @@ class FewWarp {
     for (int q = 0; q < Layout::kGroups; ++q) {
       if (q >= left) continue;
       const std::uint32_t at = q * Layout::kGroupCodes;
-      words_[q][0] = ptx::LoadShared<ptx::Vector4>(codes_ + at);
-      words_[q][1] = ptx::LoadShared<ptx::Vector4>(codes_ + (at + kCodeBytes / 2));
-      decoder_[q].Load(scales_ + q * Layout::kGroupScales, zeros_ + q * Layout::kGroupZeros);
+      GEMMD_UNROLL
+      for (int load = 0; load < kCodeLoads; ++load) {
+        words_[q][load] = ptx::LoadShared<ptx::Vector4>(codes_ + (at + load * 512));
+      }
+      const std::uint32_t of_scales = q * ScaleStep();
+      decoder_[q].Load(scales_ + of_scales * Layout::kGroupScales,
+                       zeros_ + of_scales * Layout::kGroupZeros);
     }
     ptx::SyncWarp();
     if (lane_ == 0) {
@@ -199,14 +179,17 @@ class FewWarp {
     } else if (left > 0) {
       Multiply<1>(sums);
     }
-    std::uint32_t scales[Layout::kGroups];
+    Scales scales[Layout::kGroups];
     GEMMD_UNROLL
-    for (int q = 0; q < Layout::kGroups; ++q) scales[q] = decoder_[q].scales;
+    for (int q = 0; q < Layout::kGroups; ++q) {
+      if (!kWhole && q >= left) continue;
+      scales[q] = decoder_[q].scales;
+      if constexpr (Decoder::kHasNan) {
+        if (ptx::AnyInWarp(decoder_[q].HasNan())) decoder_[q].PoisonLines(scales[q]);
+      }
+    }
     if (kWhole) LoadTurn(first + Layout::kTurnGroups);
-    Write(sums, scales);
-    if (first > 0) Add<true>(first - Layout::kTurnGroups);
-    Keep(sums, scales);
-    ++turn_;
+    HandOver<kWhole>(sums, scales, left);
   }
 
   // The first kCount groups that are loaded, interleaved.
@@ -228,13 +211,15 @@ class FewWarp {
   }
 
   template <int kCount, int kFirst, int kEnd, int kLoaded>
-  GEMMD_DEVICE void MultiplySteps(Sums& sums, const Columns (&columns)[kLoaded]) const {
+  GEMMD_DEVICE void MultiplySteps(Sums& sums, const Columns (&columns)[kLoaded]) {
     GEMMD_UNROLL
     for (int step = kFirst; step < kEnd; ++step) {
       GEMMD_UNROLL
       for (int q = 0; q < kCount; ++q) {
+        std::uint32_t words[Decoder::kStepWords];
+        TakeWords(words_[q], step, words);
         std::uint32_t fragment[4];
-        decoder_[q].Decode(WordOf(words_[q][step / 4], step % 4), step, fragment);
+        decoder_[q].Decode(words, step, fragment);
         if constexpr (Layout::kColumns == 8) {
           // Two steps a load.
           const int at = step % 2 * 2;
@@ -258,135 +243,47 @@ class FewWarp {
     for (int i = 0; i < 4; ++i) sums[at + i] = d[i];
   }
 
-  // Value i of an owner that is known as the code runs alone.
-  static GEMMD_DEVICE float ValueOf(const float (&sums)[Layout::kSums], std::uint32_t owner,
-                                    int i) {
-    float value = sums[ShareIndex<Layout>(0, i)];
-    GEMMD_UNROLL
-    for (int o = 1; o < Layout::kSplits; ++o) {
-      if (owner == static_cast<std::uint32_t>(o)) value = sums[ShareIndex<Layout>(o, i)];
+  // Writes the turn's sums to the next buffer, once the sums of two turns before are added.
+  template <bool kWhole>
+  GEMMD_DEVICE void HandOver(const Sums& sums, const Scales (&scales)[Layout::kGroups],
+                             std::int32_t left) {
+    if (sums_turn_ >= kSumBuffers) {
+      ptx::MbarrierWait(sums_full_ + (Layout::kSumsEmpty - Layout::kSumsFull),
+                        (sums_turn_ / kSumBuffers - 1) % 2);
     }
-    return value;
-  }
-
-  // The others' parts of this turn's sums.
-  GEMMD_DEVICE void Write(const Sums& sums, const std::uint32_t (&scales)[Layout::kGroups]) const {
-    const std::uint32_t buffer = turn_ % kExchanges * kExchangeBytes;
-    GEMMD_UNROLL
-    for (int d = 1; d < Layout::kSplits; ++d) {
-      const std::uint32_t owner = (kSplit + d) % Layout::kSplits;
-      GEMMD_UNROLL
-      for (int p = 0; p < Layout::kPieces; ++p) {
-        Piece piece;
-        GEMMD_UNROLL
-        for (int w = 0; w < kPieceWords; ++w) {
-          const int nth = p * kPieceWords + w;
-          piece.word[w] =
-              ptx::BitsOfFloat(ValueOf(sums[nth / Layout::kShare], owner, nth % Layout::kShare));
-        }
-        ptx::StoreShared(slot_ + buffer + ((d - 1) * Layout::kPieces + p) * kPieceStride, piece);
-      }
-    }
-    if (lane_ % 4 == 0) {
-      GEMMD_UNROLL
-      for (int q = 0; q < Layout::kGroups; ++q) {
-        ptx::StoreShared(slot_scales_ + buffer + q * 32, scales[q]);
-      }
-    }
-    ptx::SyncWarp();
-    if (lane_ == 0) {
-      ptx::MbarrierArrive(exchanged_ + turn_ % kExchanges * (Layout::kStrips * 8));
-    }
-  }
-
-  GEMMD_DEVICE void Keep(const Sums& sums, const std::uint32_t (&scales)[Layout::kGroups]) {
     GEMMD_UNROLL
     for (int q = 0; q < Layout::kGroups; ++q) {
-      own_scales_[q] = scales[q];
-      GEMMD_UNROLL
-      for (int i = 0; i < Layout::kShare; ++i) own_[q][i] = ValueOf(sums[q], kSplit, i);
+      if (kWhole || q < left) Write(sums_at_ + q * Layout::kGroupSumBytes, sums[q], scales[q]);
     }
+    ptx::SyncWarp();
+    if (lane_ == 0) ptx::MbarrierArrive(sums_full_);
+    ++sums_turn_;
+    const bool is_back = sums_turn_ % kSumBuffers == 0;
+    sums_at_ += is_back ? -(kSumBuffers - 1) * Layout::kSumBufferBytes : Layout::kSumBufferBytes;
+    sums_full_ += is_back ? -(kSumBuffers - 1) * Layout::kAdders * 8 : Layout::kAdders * 8;
   }
-
-  // Adds the turn before the one at hand, whose first group is `first`.
-  template <bool kWhole>
-  GEMMD_DEVICE void Add(std::int32_t first) {
-    const std::uint32_t turn = turn_ - 1;
-    const std::uint32_t buffer = turn % kExchanges * kExchangeBytes;
-    ptx::MbarrierWait(exchanged_ + turn % kExchanges * (Layout::kStrips * 8),
-                      turn / kExchanges % 2);
-    const std::uint32_t side = kSplit * 2 / Layout::kSplits;
-    Piece parts[Layout::kSplits - 1]
-               [Layout::kPieces];  // of those that follow this one, in a circle
-    std::uint32_t scales[Layout::kSplits - 1][Layout::kGroups];
-    GEMMD_UNROLL
-    for (int d = 1; d < Layout::kSplits; ++d) {
-      const std::uint32_t other = buffer + SlotAt((kSplit + d) % Layout::kSplits) - SlotAt(kSplit);
+  GEMMD_DEVICE void Write(ptx::SharedAddress to, const float (&sums)[Layout::kSums],
+                          const Scales& scales) const {
+    if constexpr (Layout::kBoxRows == 1) {
+      // Of the eight columns, which are one row.
+      const OneRowSums<Scales> row = {{sums[0], sums[2]}, scales};
+      if (lane_ % 4 == 0) ptx::StoreShared(to + lane_ * 4, row);
+    } else {
       GEMMD_UNROLL
-      for (int p = 0; p < Layout::kPieces; ++p) {
-        parts[d - 1][p] = ptx::LoadShared<Piece>(
-            slot_ + other + ((Layout::kSplits - 1 - d) * Layout::kPieces + p) * kPieceStride);
-      }
-      GEMMD_UNROLL
-      for (int q = 0; q < Layout::kGroups; ++q) {
-        scales[d - 1][q] = ptx::LoadShared<std::uint32_t>(slot_scales_ + other + q * 32);
-      }
-    }
-    GEMMD_UNROLL
-    for (int from = 0; from < Layout::kSplits; ++from) {
-      GEMMD_UNROLL
-      for (int q = 0; q < Layout::kGroups; ++q) {
-        if (!kWhole && first + from * Layout::kGroups + q >= params_.k_groups) continue;
-        std::uint32_t scale = own_scales_[q];
+      for (int eight = 0; eight < Layout::kSums / 4; ++eight) {
+        SumsOfRow<4> four;
         GEMMD_UNROLL
-        for (int d = 1; d < Layout::kSplits; ++d) {
-          if ((kSplit + d) % Layout::kSplits == static_cast<std::uint32_t>(from)) {
-            scale = scales[d - 1][q];
-          }
-        }
-        GEMMD_UNROLL
-        for (int i = 0; i < Layout::kShare; ++i) {
-          float sum = own_[q][i];
-          GEMMD_UNROLL
-          for (int d = 1; d < Layout::kSplits; ++d) {
-            if ((kSplit + d) % Layout::kSplits == static_cast<std::uint32_t>(from)) {
-              const int nth = q * Layout::kShare + i;
-              sum = ptx::FloatOfBits(parts[d - 1][nth / kPieceWords].word[nth % kPieceWords]);
-            }
-          }
-          total_[i] = std::fma(ScaleOf(scale, side), sum, total_[i]);
-        }
+        for (int i = 0; i < 4; ++i) four.value[i] = sums[eight * 4 + i];
+        ptx::StoreShared(to + eight * 512 + lane_ * 16, four);
       }
-    }
-  }
-
-  GEMMD_DEVICE void Store() const {
-    const auto line =
-        static_cast<std::int32_t>(ptx::BlockIndexX() * Layout::kBlockLines + strip_ * kStripLines +
-                                  lane_ / 4 + kSplit * 2 / Layout::kSplits * 8);
-    const std::uint32_t part = kSplit % (Layout::kSplits / 2) * Layout::kShare;
-    const auto row_of = [&](std::uint32_t i) {
-      const std::uint32_t nth = part + i;
-      return static_cast<std::int32_t>(nth / 2 * 8 + lane_ % 4 * 2 + nth % 2);
-    };
-    if (!params_.has_epilogue) {
-      GEMMD_UNROLL
-      for (int i = 0; i < Layout::kShare; ++i) StoreElement(params_, total_[i], row_of(i), line);
-      return;
-    }
-    GEMMD_NO_UNROLL
-    for (int i = 0; i < Layout::kShare; ++i) {
-      float sum = total_[0];
-      GEMMD_UNROLL
-      for (int j = 1; j < Layout::kShare; ++j) {
-        if (i == j) sum = total_[j];
+      if (lane_ % 4 == 0) {
+        ptx::StoreShared(to + Layout::kSums * 128 + lane_ / 4 * Layout::kPairBytes, scales);
       }
-      FinishElement(params_, sum, row_of(i), line);
     }
   }
 
   const QuantParams& params_;
-  const std::uint32_t strip_;
+  const std::uint32_t split_;
   const std::uint32_t lane_;
   // Running addresses: of this lane, and of the mbarriers; where in a ring, and its parity.
   ptx::SharedAddress codes_;
@@ -399,32 +296,131 @@ class FewWarp {
   ptx::SharedAddress rows_full_;
   std::uint32_t rows_turn_ = 0;
   std::uint32_t rows_parity_ = 0;
-  ptx::SharedAddress slot_;
-  ptx::SharedAddress slot_scales_;
-  ptx::SharedAddress exchanged_;
-  std::uint32_t turn_ = 0;
+  ptx::SharedAddress sums_at_;
+  ptx::SharedAddress sums_full_;
+  std::uint32_t sums_turn_ = 0;
   // The turn's weights, the next one's from its end on.
-  ptx::Vector4 words_[Layout::kGroups][2];
+  ptx::Vector4 words_[Layout::kGroups][kCodeLoads];
   Decoder decoder_[Layout::kGroups];
   Columns columns_[kLoadsAhead ? Layout::kGroups : 1];
-  float total_[Layout::kShare];
-  // This warp's share of the turn before, and its scales.
-  float own_[Layout::kGroups][Layout::kShare];
-  std::uint32_t own_scales_[Layout::kGroups];
 };
 
-// Splits do the same with other registers: code for each is shorter than code for all.
-template <class Layout, class Decoder, std::uint32_t kSplit>
-GEMMD_DEVICE void RunSplit(const QuantParams& params, ptx::SharedAddress base, std::uint32_t warp) {
-  if (warp / Layout::kStrips == kSplit) {
-    FewWarp<Layout, Decoder, kSplit> me(params, base, warp);
-    me.Run();
-    return;
+// A warp that adds the sums of kAdderStrips strips, and stores their totals.
+template <class Layout, class Decoder>
+class AddingWarp {
+ public:
+  GEMMD_DEVICE AddingWarp(const QuantParams& params, const FewBlock<Layout>& block,
+                          std::uint32_t adder)
+      : params_(params), block_(block), adder_(adder), lane_(ptx::LaneIndex()) {}
+
+  GEMMD_DEVICE void Run() {
+    GEMMD_UNROLL
+    for (auto& strip : totals_) {
+      GEMMD_UNROLL
+      for (float& total : strip) total = 0;
+    }
+    mma::RingPosition<kSumBuffers> ring;
+    GEMMD_NO_UNROLL
+    for (std::int32_t left = params_.k_groups; left > 0; left -= Layout::kTurnGroups) {
+      ptx::MbarrierWait(block_.SumsFull(ring.stage, adder_), ring.parity);
+      if (left >= Layout::kTurnGroups) {
+        AddTurn<true>(ring.stage, left);
+      } else {
+        AddTurn<false>(ring.stage, left);
+      }
+      ptx::SyncWarp();
+      if (lane_ == 0) ptx::MbarrierArrive(block_.SumsEmpty(ring.stage, adder_));
+      ring.Next();
+    }
+    Store();
   }
-  if constexpr (kSplit + 1 < Layout::kSplits) {
-    RunSplit<Layout, Decoder, kSplit + 1>(params, base, warp);
+
+ private:
+  using Scales = typename Decoder::Scales;
+  static constexpr bool kIsOneRow = Layout::kBoxRows == 1;
+  // Of one row a lane has two lines of one strip, and there are as many lanes as lines have pairs.
+  static constexpr int kStrips = kIsOneRow ? 1 : Layout::kAdderStrips;
+  static constexpr int kTotals = kIsOneRow ? 2 : Layout::kSums;
+  static_assert(!kIsOneRow || Layout::kStrips <= 4);
+
+  GEMMD_DEVICE std::uint32_t FirstStrip() const {
+    return kIsOneRow ? lane_ / 8 % Layout::kStrips : adder_ * Layout::kAdderStrips;
   }
-}
+
+  // All of the turn's groups, or the first `left`.
+  template <bool kWhole>
+  GEMMD_DEVICE void AddTurn(std::uint32_t buffer, std::int32_t left) {
+    GEMMD_UNROLL
+    for (int s = 0; s < kStrips; ++s) {
+      const ptx::SharedAddress sums =
+          block_.SumsOf(buffer, FirstStrip() + static_cast<std::uint32_t>(s));
+      GEMMD_UNROLL
+      for (int g = 0; g < Layout::kTurnGroups; ++g) {
+        if (kWhole || g < left) AddGroup(totals_[s], sums + g * Layout::kGroupSumBytes);
+      }
+    }
+  }
+  GEMMD_DEVICE void AddGroup(float (&totals)[kTotals], ptx::SharedAddress from) const {
+    if constexpr (kIsOneRow) {
+      const auto row = ptx::LoadShared<OneRowSums<Scales>>(from + lane_ % 8 * 16);
+      GEMMD_UNROLL
+      for (int side = 0; side < 2; ++side) {
+        const float scale = ScaleOf(row.scales, side, params_.scales_are_bf16);
+        totals[side] = std::fma(scale, row.of[side], totals[side]);
+      }
+    } else {
+      const auto scales =
+          ptx::LoadShared<Scales>(from + Layout::kSums * 128 + lane_ / 4 * Layout::kPairBytes);
+      GEMMD_UNROLL
+      for (int eight = 0; eight < Layout::kSums / 4; ++eight) {
+        const auto four = ptx::LoadShared<SumsOfRow<4>>(from + eight * 512 + lane_ * 16);
+        GEMMD_UNROLL
+        for (int i = 0; i < 4; ++i) {
+          const float scale = ScaleOf(scales, i / 2, params_.scales_are_bf16);
+          totals[eight * 4 + i] = std::fma(scale, four.value[i], totals[eight * 4 + i]);
+        }
+      }
+    }
+  }
+
+  GEMMD_DEVICE void Store() const {
+    const std::uint32_t first_line =
+        ptx::BlockIndexX() * Layout::kBlockLines + FirstStrip() * kStripLines;
+    if constexpr (kIsOneRow) {
+      if (lane_ / 8 >= Layout::kStrips) return;
+      const auto line = static_cast<std::int32_t>(first_line + lane_ % 8);
+      StoreTotal(totals_[0][0], 0, line);
+      StoreTotal(totals_[0][1], 0, line + 8);
+    } else {
+      // A launch meets this code cold: that of an epilogue exists once.
+      GEMMD_NO_UNROLL
+      for (int i = 0; i < kStrips * kTotals; ++i) {
+        float total = totals_[0][0];
+        GEMMD_UNROLL
+        for (int j = 1; j < kStrips * kTotals; ++j) {
+          if (i == j) total = totals_[j / kTotals][j % kTotals];
+        }
+        const auto row = static_cast<std::int32_t>(i % kTotals / 4 * 8 + lane_ % 4 * 2 + i % 2);
+        const auto line = static_cast<std::int32_t>(first_line + lane_ / 4) +
+                          i / kTotals * kStripLines + i / 2 % 2 * 8;
+        StoreTotal(total, row, line);
+      }
+    }
+  }
+  GEMMD_DEVICE void StoreTotal(float total, std::int32_t row, std::int32_t line) const {
+    if (params_.has_epilogue) {
+      FinishElement(params_, total, row, line);
+    } else {
+      StoreElement(params_, total, row, line);
+    }
+  }
+
+  const QuantParams& params_;
+  const FewBlock<Layout>& block_;
+  const std::uint32_t adder_;
+  const std::uint32_t lane_;
+  float totals_[kStrips][kTotals];
+};
 
 template <int kTiling, class Decoder>
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((FewLayout<kTiling, Decoder>::kThreads),
@@ -433,18 +429,16 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((FewLayout<kTiling, Decoder>::kThreads),
   using Layout = FewLayout<kTiling, Decoder>;
   const FewBlock<Layout> block = {ptx::SharedBase()};
   const std::uint32_t warp = ptx::Shuffle(ptx::ThreadIndex() / 32, 0);
-  if (warp == Layout::kWarps) {
+  constexpr std::uint32_t kFirstLoader = Layout::kWarps + Layout::kAdders;
+  if (warp == kFirstLoader) {
     FewWeightLoader<Layout, Decoder> weights(params, block);
-    if (ptx::LaneIndex() == 0) {
-      block.Initialise();
-      if (params.weights_are_settled) weights.LoadFirst();
-    }
+    if (ptx::LaneIndex() == 0) block.Initialise();
     ptx::SyncWarp();
+    if (params.weights_are_settled) weights.LoadFirst();
     ptx::SyncThreads();
     if (!params.weights_are_settled) ptx::WaitForPrecedingGrid();
-    if (ptx::LaneIndex() == 0) weights.Run();
-    ptx::SyncWarp();
-  } else if (warp > Layout::kWarps) {
+    weights.Run();
+  } else if (warp > kFirstLoader) {
     if (ptx::LaneIndex() == 0) ptx::PrefetchTensorMap(&params.rows);
     ptx::SyncThreads();
     ptx::WaitForPrecedingGrid();
@@ -458,8 +452,12 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((FewLayout<kTiling, Decoder>::kThreads),
     if constexpr (Decoder::kIsChain) {
       ChainWarp<Layout, Decoder> me(params, block.shared, warp);
       me.Run();
+    } else if (warp < Layout::kWarps) {
+      FewWarp<Layout, Decoder> me(params, block, warp);
+      me.Run();
     } else {
-      RunSplit<Layout, Decoder, 0>(params, block.shared, warp);
+      AddingWarp<Layout, Decoder> me(params, block, warp - Layout::kWarps);
+      me.Run();
     }
   }
 }

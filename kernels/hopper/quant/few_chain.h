@@ -25,8 +25,8 @@ class ChainWarp {
     const std::uint32_t shared = ptx::Keep(base);
     const std::uint32_t stage = shared + Layout::kWeightsAt;
     const std::uint32_t before = strip / kChunkStrips * Layout::kTurnGroups;  // groups of the stage
-    codes_ = ptx::Keep(stage + before * Layout::kGroupCodes + strip % kChunkStrips * kCodeBytes +
-                       lane_ * 16);
+    codes_ = ptx::Keep(stage + before * Layout::kGroupCodes +
+                       strip % kChunkStrips * Decoder::kCodeBytes + lane_ * 16);
     // Scales are there of whole chunks.
     const std::uint32_t of_chunk = (ptx::BlockIndexX() * Layout::kStrips + strip) % kChunkStrips;
     scales_ = ptx::Keep(stage + Layout::kScalesAt + before * Layout::kGroupScales +
@@ -56,9 +56,10 @@ class ChainWarp {
 
  private:
   static constexpr int kEights = Layout::kColumns / 8;
-  static constexpr int kLoads = kEights * 4;  // of ldmatrix, a group
+  static constexpr int kLoads = kEights * 4;                           // of ldmatrix, a group
+  static constexpr int kCodeLoads = kSteps * Decoder::kStepWords / 4;  // likewise
   struct Group {
-    ptx::Vector4 words[2];
+    ptx::Vector4 words[kCodeLoads];
     std::uint32_t columns[kLoads][4];
   };
 
@@ -111,8 +112,10 @@ class ChainWarp {
 
   GEMMD_DEVICE void Load(int nth, Group* group) const {
     const ptx::SharedAddress codes = codes_ + nth * Layout::kGroupCodes;
-    group->words[0] = ptx::LoadShared<ptx::Vector4>(codes);
-    group->words[1] = ptx::LoadShared<ptx::Vector4>(codes + kCodeBytes / 2);
+    GEMMD_UNROLL
+    for (int load = 0; load < kCodeLoads; ++load) {
+      group->words[load] = ptx::LoadShared<ptx::Vector4>(codes + load * 512);
+    }
     GEMMD_UNROLL
     for (int load = 0; load < kLoads; ++load) {
       const int step = load * (kSteps / kLoads);
@@ -152,8 +155,10 @@ class ChainWarp {
   GEMMD_DEVICE void Multiply(const Decoder& decoder, const Group& group) {
     GEMMD_UNROLL
     for (int step = 0; step < kSteps; ++step) {
+      std::uint32_t words[Decoder::kStepWords];
+      TakeWords(group.words, step, words);
       std::uint32_t fragment[4];
-      decoder.template Decode<kLarge>(WordOf(group.words[step / 4], step % 4), step, fragment);
+      decoder.template Decode<kLarge>(words, step, fragment);
       GEMMD_UNROLL
       for (int eight = 0; eight < kEights; ++eight) {
         // A load has two steps of eight rows, or one of sixteen.

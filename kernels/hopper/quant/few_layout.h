@@ -9,13 +9,13 @@
 namespace gemmd::hopper::quant {
 inline namespace GEMMD_BACKEND {
 
-// Buffers for a turn's sums. A warp that writes turn t + 4 has waited for all that others wrote in
-// turn t + 2, before which they had added turn t's: with fewer it would have to ask.
-inline constexpr int kExchanges = 4;
+// Buffers of a turn's sums, from the warps that multiply to those that add.
+inline constexpr int kSumBuffers = 2;
 
 template <int kTiling, class Decoder>
 struct FewLayout {
-  static constexpr FewTiling kValues = FewTilingOf(Decoder::kIsChain, kTiling);
+  static constexpr FewTiling kValues = FewTilingOf(Decoder::kFormat, kTiling);
+  static constexpr bool kIsChain = Decoder::kIsChain;
   static constexpr int kBoxRows = kValues.rows;
   static constexpr int kColumns = kBoxRows < 8 ? 8 : kBoxRows;  // of the instructions
   static constexpr int kStrips = kValues.strips;
@@ -23,15 +23,17 @@ struct FewLayout {
   static constexpr int kGroups = kValues.groups;
   static constexpr int kTurnGroups = kSplits * kGroups;
   static constexpr int kBlockLines = kStrips * kStripLines;
-  static constexpr int kWarps = kStrips * kSplits;
-  static constexpr int kThreads = (kWarps + 2) * 32;
+  static constexpr int kWarps = kStrips * kSplits;  // that multiply
+  static constexpr int kAdders = kValues.adders;
+  static constexpr int kAdderStrips = kIsChain ? kStrips : kStrips / kAdders;
+  static constexpr int kThreads = (kWarps + kAdders + 2) * 32;
   static constexpr int kBlocks = kValues.blocks;
 
   static constexpr int kWeightStages = kValues.weight_stages;
   // A stage has a chunk's codes of the turn's groups, of the strips that are the block's, and then
   // the next chunk's; behind all codes the scales of whole chunks, and then their zero points.
   static constexpr int kChunks = kStrips < kChunkStrips ? 1 : kStrips / kChunkStrips;
-  static constexpr int kGroupCodes = kStrips / kChunks * kCodeBytes;
+  static constexpr int kGroupCodes = kStrips / kChunks * Decoder::kCodeBytes;
   static constexpr int kGroupScales = kChunkStrips * Decoder::kScaleBytes;
   static constexpr int kGroupZeros = Decoder::kHasZeros ? kChunkStrips * kZeroBytes : 0;
   static constexpr int kScalesAt = kChunks * kTurnGroups * kGroupCodes;
@@ -41,40 +43,43 @@ struct FewLayout {
   static constexpr int kSlabBytes = kBoxRows * 128;
   static constexpr int kTurnSlabs = kTurnGroups * kGroupSlabs;
   static constexpr int kRowStages = kValues.row_stages;
-  static constexpr int kRowStageBytes = kTurnSlabs * kSlabBytes;
+  static constexpr int kRowBytes = kTurnSlabs * kSlabBytes;
+  // Stages begin where the swizzle's pattern does.
+  static constexpr int kRowStageBytes = (kRowBytes + 1023) / 1024 * 1024;
 
-  static constexpr int kSums = kColumns / 2;  // of a lane, for a group
-  static constexpr int kShare = kSums / kSplits;
-  // Bytes that a warp writes: a lane's part for one other, all parts for all others, and scales.
-  static constexpr int kPartBytes = kShare * kGroups * 4;
-  static constexpr int kPieceBytes = kPartBytes < 16 ? kPartBytes : 16;  // of one instruction
-  static constexpr int kPieces = kPartBytes / kPieceBytes;
-  static constexpr int kPartsBytes = (kSplits - 1) * kPartBytes * 32;
-  static constexpr int kSlotBytes = kSplits == 1 ? 0 : kPartsBytes + kGroups * 32;
+  static constexpr int kSums = kColumns / 2;                   // of a lane, for a group
+  static constexpr int kPairBytes = Decoder::kScaleBytes / 8;  // of a pair of lines' scales
+  // Sums of a group of a strip, and its scales: of one row OneRowSums of each pair of lines.
+  static constexpr int kGroupSumBytes = kBoxRows == 1 ? 8 * 16 : kSums * 4 * 32 + 8 * kPairBytes;
+  static constexpr int kStripSumBytes = kTurnGroups * kGroupSumBytes;
+  static constexpr int kSumBufferBytes = kIsChain ? 0 : kStrips * kStripSumBytes;
 
   static constexpr int kRowsAt = 0;
   static constexpr int kWeightsAt = kRowStages * kRowStageBytes;
-  static constexpr int kSlotsAt = kWeightsAt + kWeightStages * kWeightStageBytes;
-  static constexpr int kBarriersAt = kSlotsAt + kExchanges * kWarps * kSlotBytes;
+  static constexpr int kSumsAt = kWeightsAt + kWeightStages * kWeightStageBytes;
+  static constexpr int kBarriersAt = kSumsAt + kSumBuffers * kSumBufferBytes;
   static constexpr int kWeightsFull = kBarriersAt;
   static constexpr int kWeightsEmpty = kWeightsFull + kWeightStages * 8;
   static constexpr int kRowsFull = kWeightsEmpty + kWeightStages * 8;
   static constexpr int kRowsEmpty = kRowsFull + kRowStages * 8;
-  static constexpr int kExchanged = kRowsEmpty + kRowStages * 8;
-  static constexpr int kSharedBytes = kExchanged + kExchanges * kStrips * 8;
+  static constexpr int kSumsFull = kRowsEmpty + kRowStages * 8;
+  static constexpr int kSumsEmpty = kSumsFull + kSumBuffers * kAdders * 8;
+  static constexpr int kSharedBytes = kSumsEmpty + kSumBuffers * kAdders * 8;
 
-  static_assert(kRowStageBytes % 1024 == 0);
+  // Slabs of a row are lines of the pattern: a warp's must not run over its end.
+  static_assert(kRowBytes % 1024 == 0 || kRowBytes < 1024);
   static_assert(kBoxRows == 1 || kBoxRows == 8 || kBoxRows == 16);
-  static_assert(kWeightStageBytes % 16 == 0 && kSlotsAt % 16 == 0 && kBarriersAt % 8 == 0);
+  static_assert(kWeightStageBytes % 16 == 0 && kSumsAt % 16 == 0 && kBarriersAt % 8 == 0);
   // A multiprocessor has 228 KB, of which each block costs one more.
   static_assert(kBlocks * (kSharedBytes + 1024) <= 228 * 1024 && kSharedBytes <= 227 * 1024);
 };
 
-// A register of the instruction's result: lines lane / 4 and, of side 1, eight below; rows of A in
-// eights, and a lane's two.
-GEMMD_DEVICE constexpr int SumIndex(int side, int eight, int which) {
-  return eight * 4 + side * 2 + which;
-}
+// What is handed over of a pair of lines where A has one row.
+template <class Scales>
+struct alignas(16) OneRowSums {
+  float of[2];
+  Scales scales;
+};
 
 // A lane's line of ldmatrix in a stage, from slab `slab` on. A row that A does not have is zeros;
 // where the slab has one row, that row is all.
@@ -112,8 +117,15 @@ struct FewBlock {
   GEMMD_DEVICE ptx::SharedAddress RowsEmpty(std::uint32_t stage) const {
     return shared + Layout::kRowsEmpty + stage * 8;
   }
-  GEMMD_DEVICE ptx::SharedAddress Exchanged(std::uint32_t buffer, std::uint32_t strip) const {
-    return shared + Layout::kExchanged + (buffer * Layout::kStrips + strip) * 8;
+  GEMMD_DEVICE ptx::SharedAddress SumsOf(std::uint32_t buffer, std::uint32_t strip) const {
+    return shared + Layout::kSumsAt + buffer * Layout::kSumBufferBytes +
+           strip * Layout::kStripSumBytes;
+  }
+  GEMMD_DEVICE ptx::SharedAddress SumsFull(std::uint32_t buffer, std::uint32_t adder) const {
+    return shared + Layout::kSumsFull + (buffer * Layout::kAdders + adder) * 8;
+  }
+  GEMMD_DEVICE ptx::SharedAddress SumsEmpty(std::uint32_t buffer, std::uint32_t adder) const {
+    return SumsFull(buffer, adder) + (Layout::kSumsEmpty - Layout::kSumsFull);
   }
 
   GEMMD_DEVICE void Initialise() const {
@@ -125,9 +137,10 @@ struct FewBlock {
       ptx::MbarrierInit(RowsFull(s), 1);
       ptx::MbarrierInit(RowsEmpty(s), Layout::kWarps);
     }
-    for (std::uint32_t b = 0; Layout::kSplits > 1 && b < kExchanges; ++b) {
-      for (std::uint32_t s = 0; s < Layout::kStrips; ++s) {
-        ptx::MbarrierInit(Exchanged(b, s), Layout::kSplits);
+    for (std::uint32_t b = 0; !Layout::kIsChain && b < kSumBuffers; ++b) {
+      for (std::uint32_t adder = 0; adder < Layout::kAdders; ++adder) {
+        ptx::MbarrierInit(SumsFull(b, adder), Layout::kAdderStrips * Layout::kSplits);
+        ptx::MbarrierInit(SumsEmpty(b, adder), 1);
       }
     }
     ptx::FenceMbarrierInit();

@@ -11,15 +11,15 @@
 namespace gemmd::hopper::quant {
 inline namespace GEMMD_BACKEND {
 
-// One thread loads weights, and another one A: a copy takes its thread some 100 cycles, however
-// small.
+// A warp loads weights, and a thread of another one A: a copy takes its thread some 100 cycles,
+// however small, so each lane has one of a turn's.
 template <class Layout, class Decoder>
 class FewWeightLoader {
  public:
   GEMMD_DEVICE FewWeightLoader(const QuantParams& params, const FewBlock<Layout>& block)
-      : params_(params), block_(block) {
+      : params_(params), block_(block), lane_(ptx::LaneIndex()) {
     const std::uint32_t strip = ptx::BlockIndexX() * Layout::kStrips;
-    unit_ = static_cast<std::int64_t>(strip / kChunkStrips) * ChunkLineUnits();
+    first_chunk_ = strip / kChunkStrips;
     first_strip_ = strip % kChunkStrips;
   }
 
@@ -35,65 +35,87 @@ class FewWeightLoader {
   }
 
  private:
-  // From a chunk to the next one.
-  GEMMD_DEVICE std::int64_t ChunkLineUnits() const {
-    return std::int64_t{params_.k_groups} * kChunkStrips;
-  }
+  // Strips of half a chunk or less lie apart, group by group; a chunk's groups lie together.
+  static constexpr bool kIsApart = Layout::kStrips < kChunkStrips;
+  static constexpr std::uint32_t kCodeLanes = kIsApart ? Layout::kTurnGroups : Layout::kChunks;
+  static constexpr std::uint32_t kScaleLanes = kCodeLanes + Layout::kChunks;
+  static constexpr std::uint32_t kZeroLanes =
+      kScaleLanes + (Decoder::kHasZeros ? Layout::kChunks : 0);
+  static_assert(kZeroLanes <= 32);
 
   // Returns whether there was a turn left.
   GEMMD_DEVICE bool Load() {
-    const std::int32_t left = params_.k_groups - turn_ * Layout::kTurnGroups;
+    const std::int32_t first = turn_ * Layout::kTurnGroups;
+    const std::int32_t left = params_.k_groups - first;
     if (left <= 0) return false;
     const std::uint32_t stage = ring_.stage;
     if (turn_ >= Layout::kWeightStages) {
       ptx::MbarrierWait(block_.WeightsEmpty(stage), ring_.parity ^ 1);
     }
-    const std::int32_t groups = left < Layout::kTurnGroups ? left : Layout::kTurnGroups;
+    const auto groups =
+        static_cast<std::uint32_t>(left < Layout::kTurnGroups ? left : Layout::kTurnGroups);
     const ptx::SharedAddress full = block_.WeightsFull(stage);
-    const ptx::SharedAddress to =
-        block_.shared + Layout::kWeightsAt + stage * Layout::kWeightStageBytes;
-    ptx::MbarrierArriveExpect(
-        full, static_cast<std::uint32_t>(groups) * Layout::kChunks *
-                  (Layout::kGroupCodes + Layout::kGroupScales + Layout::kGroupZeros));
-    GEMMD_UNROLL
-    for (int chunk = 0; chunk < Layout::kChunks; ++chunk) {
-      LoadChunk(to, chunk, unit_ + chunk * ChunkLineUnits(), groups, full);
+    // A copy may end before it is expected: the stage is full once this lane has arrived too.
+    if (lane_ == 0) {
+      ptx::MbarrierArriveExpect(
+          full,
+          Layout::kChunks * (groups * Layout::kGroupCodes +
+                             ScaleGroups(groups) * (Layout::kGroupScales + Layout::kGroupZeros)));
     }
-    unit_ += Layout::kTurnGroups * kChunkStrips;
+    LoadLane(block_.shared + Layout::kWeightsAt + stage * Layout::kWeightStageBytes, first, groups,
+             full);
     ring_.Next();
     if (turn_++ == params_.trigger) ptx::LaunchDependentGrid();
     return true;
   }
 
-  // The groups of a chunk from unit `unit` on. Strips of half a chunk lie apart; their scales are
-  // too few to be fetched apart.
-  GEMMD_DEVICE void LoadChunk(ptx::SharedAddress stage, int chunk, std::int64_t unit,
-                              std::int32_t groups, ptx::SharedAddress full) const {
-    const auto load = [&](ptx::SharedAddress to, const std::uint8_t* from, std::uint32_t bytes) {
-      ptx::BulkLoad(to, from, bytes, full, ptx::CachePolicy::kEvictFirst);
+  // Those whose scales are loaded: where they are of whole lines, those are one group's.
+  GEMMD_DEVICE std::uint32_t ScaleGroups(std::uint32_t groups) const {
+    return params_.scales_are_of_lines ? 1 : groups;
+  }
+  // The unit of a chunk's first strip, in a plane that has scales, or codes, for each group.
+  GEMMD_DEVICE std::int64_t UnitOf(std::uint32_t chunk, std::int64_t group,
+                                   bool has_groups = true) const {
+    const std::int64_t of_chunk = std::int64_t{first_chunk_} + chunk;
+    return (has_groups ? of_chunk * params_.k_groups + group : of_chunk) * kChunkStrips;
+  }
+
+  // This lane's copy of a turn whose groups are `groups` from `first` on.
+  GEMMD_DEVICE void LoadLane(ptx::SharedAddress stage, std::int32_t first, std::uint32_t groups,
+                             ptx::SharedAddress full) const {
+    const auto load = [&](std::uint32_t to, const std::uint8_t* from, std::uint32_t bytes) {
+      ptx::BulkLoad(stage + to, from, bytes, full, ptx::CachePolicy::kEvictFirst);
     };
-    const auto count = static_cast<std::uint32_t>(groups);
-    const ptx::SharedAddress codes = stage + chunk * (Layout::kTurnGroups * Layout::kGroupCodes);
-    const std::uint8_t* const from = params_.codes + (unit + first_strip_) * kCodeBytes;
-    if constexpr (Layout::kStrips >= kChunkStrips) {
-      load(codes, from, count * Layout::kGroupCodes);
-    } else {
-      for (std::uint32_t g = 0; g < count; ++g) {
-        load(codes + g * Layout::kGroupCodes, from + g * (kChunkStrips * kCodeBytes),
+    const std::uint32_t count = ScaleGroups(groups);
+    const bool has_groups = !params_.scales_are_of_lines;
+    if (lane_ < kCodeLanes) {
+      if constexpr (kIsApart) {
+        if (lane_ >= groups) return;
+        load(lane_ * Layout::kGroupCodes,
+             params_.codes + (UnitOf(0, first + lane_) + first_strip_) * Decoder::kCodeBytes,
              Layout::kGroupCodes);
+      } else {
+        load(lane_ * (Layout::kTurnGroups * Layout::kGroupCodes),
+             params_.codes + UnitOf(lane_, first) * Decoder::kCodeBytes,
+             groups * Layout::kGroupCodes);
       }
-    }
-    load(stage + Layout::kScalesAt + chunk * (Layout::kTurnGroups * Layout::kGroupScales),
-         params_.scales + unit * Decoder::kScaleBytes, count * Layout::kGroupScales);
-    if constexpr (Decoder::kHasZeros) {
-      load(stage + Layout::kZerosAt + chunk * (Layout::kTurnGroups * Layout::kGroupZeros),
-           params_.zero_points + unit * kZeroBytes, count * Layout::kGroupZeros);
+    } else if (lane_ < kScaleLanes) {
+      const std::uint32_t chunk = lane_ - kCodeLanes;
+      load(Layout::kScalesAt + chunk * (Layout::kTurnGroups * Layout::kGroupScales),
+           params_.scales + UnitOf(chunk, first, has_groups) * Decoder::kScaleBytes,
+           count * Layout::kGroupScales);
+    } else if (lane_ < kZeroLanes) {
+      const std::uint32_t chunk = lane_ - kScaleLanes;
+      load(Layout::kZerosAt + chunk * (Layout::kTurnGroups * Layout::kGroupZeros),
+           params_.zero_points + UnitOf(chunk, first, has_groups) * kZeroBytes,
+           count * Layout::kGroupZeros);
     }
   }
 
   const QuantParams& params_;
   const FewBlock<Layout>& block_;
-  std::int64_t unit_;          // the next group's, of the block's first chunk
+  const std::uint32_t lane_;
+  std::uint32_t first_chunk_;
   std::uint32_t first_strip_;  // of a chunk
   std::int32_t turn_ = 0;
   mma::RingPosition<Layout::kWeightStages> ring_;
@@ -109,7 +131,7 @@ GEMMD_DEVICE void LoadRows(const QuantParams& params, const FewBlock<Layout>& bl
       ptx::MbarrierWait(block.RowsEmpty(ring.stage), ring.parity ^ 1);
     }
     const ptx::SharedAddress full = block.RowsFull(ring.stage);
-    ptx::MbarrierArriveExpect(full, Layout::kRowStageBytes);
+    ptx::MbarrierArriveExpect(full, Layout::kRowBytes);
     ptx::TensorLoad3DCached(block.shared + Layout::kRowsAt + ring.stage * Layout::kRowStageBytes,
                             &params.rows, 0, 0, turn * Layout::kTurnSlabs, full,
                             ptx::CachePolicy::kNormal);

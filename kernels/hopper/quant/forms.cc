@@ -6,6 +6,7 @@
 
 #include "kernels/hopper/quant/packed.h"
 #include "kernels/hopper/quant/packed_places.h"
+#include "kernels/hopper/quant/packing.h"
 #include "kernels/hopper/quant/tilings.h"
 
 namespace gemmd::hopper::quant {
@@ -15,65 +16,51 @@ constexpr double kEmulatedMacsPerUs = 20;
 
 std::int64_t CeilOfRatio(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
-const FewTiling& FewOf(const Form& form) {
-  return form.kind == FormKind::kChain ? kChainTilings[form.tiling] : kFewTilings[form.tiling];
-}
+bool IsWide(const Form& form) { return form.kind == FormKind::kWide; }
+FewTiling FewOf(const Form& form) { return FewTilingOf(form.format, form.tiling); }
+WideTiling WideOf(const Form& form) { return WideTilingOf(form.format, form.tiling); }
 
 int LinesOf(const Form& form) {
-  if (form.kind != FormKind::kWide) return FewOf(form).strips * kStripLines;
-  const WideTiling& tiling = kWideTilings[form.tiling];
+  if (!IsWide(form)) return FewOf(form).strips * kStripLines;
+  const WideTiling tiling = WideOf(form);
   return tiling.groups * tiling.line_blocks * kChunkLines;
 }
 
-int RowsOf(const Form& form) {
-  return form.kind == FormKind::kWide ? kWideTilings[form.tiling].rows : FewOf(form).rows;
-}
+int RowsOf(const Form& form) { return IsWide(form) ? WideOf(form).rows : FewOf(form).rows; }
 
-int BlocksOf(const Form& form) {
-  return form.kind == FormKind::kWide ? kWideTilings[form.tiling].blocks : FewOf(form).blocks;
-}
+int BlocksOf(const Form& form) { return IsWide(form) ? WideOf(form).blocks : FewOf(form).blocks; }
 
-const TilingCost& CostOf(const Form& form, CodeFormat format) {
-  if (form.kind != FormKind::kWide) return FewOf(form).cost;
-  return format == CodeFormat::kInteger ? kWideTilings[form.tiling].cost
-                                        : kWideChainCosts[form.tiling];
-}
+TilingCost CostOf(const Form& form) { return IsWide(form) ? WideOf(form).cost : FewOf(form).cost; }
 
 // Bytes of A, B and D that the product moves.
 double BytesOf(const Problem& problem) {
-  const auto units = static_cast<std::uint64_t>(UnitsOf(problem.n, problem.k));
-  const auto scale_bytes = static_cast<std::uint64_t>(ScaleBytes(CodeFormatOf(problem)));
-  return static_cast<double>(units * (kCodeBytes + scale_bytes) + problem.a.size_bytes() +
-                             problem.d.size_bytes());
+  const std::uint64_t packed =
+      PackedBytes(problem, WeightPlane::kCodes) + PackedBytes(problem, WeightPlane::kScales);
+  return static_cast<double>(packed + problem.a.size_bytes() + problem.d.size_bytes());
 }
 
 }  // namespace
 
-const std::vector<Form>& FormsOf(CodeFormat format) {
-  const auto make = [](FormKind of_few_rows, int count) {
-    auto* all = new std::vector<Form>;
-    for (int i = 0; i < count; ++i) all->push_back({of_few_rows, i});
-    for (int i = 0; i < kWideTilingCount; ++i) all->push_back({FormKind::kWide, i});
-    return all;
-  };
-  static const auto* const of_integers = make(FormKind::kFew, kFewTilingCount);
-  static const auto* const of_chains = make(FormKind::kChain, kChainTilingCount);
-  return format == CodeFormat::kInteger ? *of_integers : *of_chains;
+std::vector<Form> FormsOf(CodeFormat format) {
+  std::vector<Form> all;
+  for (int i = 0; i < FewTilingCount(format); ++i) all.push_back({format, FormKind::kFew, i});
+  for (int i = 0; i < kWideTilingCount; ++i) all.push_back({format, FormKind::kWide, i});
+  return all;
 }
 
 Config ConfigOf(const Form& form) {
   Config config;
   config.tile_n = LinesOf(form);
   config.tile_k = kGroupK;
-  if (form.kind != FormKind::kWide) {
-    const FewTiling& tiling = FewOf(form);
+  if (!IsWide(form)) {
+    const FewTiling tiling = FewOf(form);
     config.tile_m = tiling.rows;
     config.stages = tiling.weight_stages;
     config.warps = tiling.strips * tiling.splits + 2;
     config.split_k = tiling.splits;
     return config;
   }
-  const WideTiling& tiling = kWideTilings[form.tiling];
+  const WideTiling tiling = WideOf(form);
   config.tile_m = tiling.rows;
   config.stages = tiling.stages;
   config.cluster_n = tiling.cluster;
@@ -82,14 +69,10 @@ Config ConfigOf(const Form& form) {
 }
 
 bool Takes(const Form& form, const Problem& problem) {
-  const CodeFormat format = CodeFormatOf(problem);
-  if (form.kind != FormKind::kWide) {
-    const FormKind of_format = format == CodeFormat::kInteger ? FormKind::kFew : FormKind::kChain;
-    return form.kind == of_format && problem.m <= FewOf(form).rows;
-  }
-  const WideTiling& tiling = kWideTilings[form.tiling];
-  const int chunks = tiling.groups * tiling.line_blocks * tiling.cluster;
-  return ChunksOf(problem.n) % chunks == 0;
+  if (form.format != CodeFormatOf(problem)) return false;
+  if (!IsWide(form)) return problem.m <= RowsOf(form);
+  const WideTiling tiling = WideOf(form);
+  return ChunksOf(problem.n) % (tiling.groups * tiling.line_blocks * tiling.cluster) == 0;
 }
 
 double PredictedUs(const Form& form, const Problem& problem, const DeviceTraits& device) {
@@ -101,7 +84,7 @@ double PredictedUs(const Form& form, const Problem& problem, const DeviceTraits&
   const std::int64_t tiles = row_tiles * CeilOfRatio(problem.n, LinesOf(form));
   const std::int64_t units = std::max(1, device.compute_units);
   const std::int64_t waves = CeilOfRatio(tiles, units * BlocksOf(form));
-  const TilingCost& cost = CostOf(form, CodeFormatOf(problem));
+  const TilingCost cost = CostOf(form);
   const double group_us = tiles > units ? cost.full_group_us : cost.group_us;
   const double compute_us = static_cast<double>(waves * GroupsOf(problem.k)) * group_us;
   const double memory_us = BytesOf(problem) / (cost.memory_share * device.memory_gbps * 1e3);

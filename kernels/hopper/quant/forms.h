@@ -12,19 +12,20 @@
 
 namespace gemmd::hopper::quant {
 
-enum class FormKind : std::uint8_t { kFew, kChain, kWide };
+enum class FormKind : std::uint8_t { kFew, kWide };
 
 struct Form {
+  CodeFormat format = CodeFormat::kInt4;
   FormKind kind = FormKind::kWide;
-  int tiling = 0;  // its place in the kind's tilings
+  int tiling = 0;  // its place in the kind's tilings of the format
 };
 
 inline bool operator==(const Form& x, const Form& y) {
-  return x.kind == y.kind && x.tiling == y.tiling;
+  return x.format == y.format && x.kind == y.kind && x.tiling == y.tiling;
 }
 
 // Those of a format of B, each with a config of its own.
-const std::vector<Form>& FormsOf(CodeFormat format);
+std::vector<Form> FormsOf(CodeFormat format);
 Config ConfigOf(const Form& form);
 
 // Returns whether the form is of B's format and has room for the problem's rows, and its blocks

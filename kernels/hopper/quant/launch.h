@@ -10,7 +10,6 @@
 #include "kernels/hopper/quant/few.h"
 #include "kernels/hopper/quant/packed_places.h"
 #include "kernels/hopper/quant/wide.h"
-#include "kernels/hopper/quant/zero_kind.h"
 #include "kernels/kernel.h"
 #include "kernels/ptx/launch.h"
 #include "kernels/ptx/tensor_map.h"
@@ -61,6 +60,8 @@ inline absl::StatusOr<QuantParams> MakeParams(const Problem& problem, const Argu
   params.scales = static_cast<const std::uint8_t*>(arguments.b_scales);
   params.zero_points = static_cast<const std::uint8_t*>(arguments.b_zero_points);
   params.weights_are_settled = arguments.b_is_settled;
+  params.scales_are_bf16 = problem.b_scaling.type == DataType::kBf16;
+  params.scales_are_of_lines = ScalesAreOfLines(problem);
   params.m = static_cast<std::int32_t>(problem.m);
   params.n = static_cast<std::int32_t>(problem.n);
   params.k_groups = static_cast<std::int32_t>(GroupsOf(problem.k));
@@ -80,17 +81,19 @@ inline absl::StatusOr<QuantParams> MakeParams(const Problem& problem, const Argu
 }
 
 inline std::vector<ptx::DeviceBuffer> Buffers(const Problem& problem, const Arguments& arguments) {
-  const auto units = static_cast<std::uint64_t>(UnitsOf(problem.n, problem.k));
-  const auto scale_bytes = static_cast<std::uint64_t>(ScaleBytes(CodeFormatOf(problem)));
   const bool is_settled = arguments.b_is_settled;
+  const auto packed = [&](const void* plane, WeightPlane which, const char* name) {
+    const auto units = static_cast<std::uint64_t>(UnitsOf(problem, which, problem.n));
+    const auto piece = static_cast<std::uint64_t>(PieceBytes(CodeFormatOf(problem), which));
+    return ptx::DeviceBuffer{plane, units * piece, name, true, is_settled};
+  };
   std::vector<ptx::DeviceBuffer> buffers = {
       {arguments.a, problem.a.size_bytes(), "A"},
-      {arguments.b, units * kCodeBytes, "B", true, is_settled},
-      {arguments.b_scales, units * scale_bytes, "B's scales", true, is_settled},
+      packed(arguments.b, WeightPlane::kCodes, "B"),
+      packed(arguments.b_scales, WeightPlane::kScales, "B's scales"),
       {arguments.d, problem.d.size_bytes(), "D", false}};
-  if (ZeroKindOf(problem) == ZeroKind::kPlane) {
-    buffers.push_back(
-        {arguments.b_zero_points, units * kZeroBytes, "B's zero points", true, is_settled});
+  if (problem.b_scaling.has_zero_points) {
+    buffers.push_back(packed(arguments.b_zero_points, WeightPlane::kZeroPoints, "B's zero points"));
   }
   if (problem.epilogue.beta != 0) {
     buffers.push_back({arguments.c, problem.c.size_bytes(), "C"});
@@ -126,9 +129,14 @@ absl::Status LaunchFewOf(const Problem& problem, const Arguments& arguments,
                      target);
 }
 
+inline ZeroKind ZeroKindOf(const Problem& problem) {
+  if (problem.b_scaling.has_zero_points) return ZeroKind::kPlane;
+  return problem.b.type == DataType::kInt4 ? ZeroKind::kEight : ZeroKind::kNone;
+}
+
 template <template <class> class Launcher>
-absl::Status LaunchIntegers(const Problem& problem, const Arguments& arguments,
-                            const LaunchTarget& target) {
+absl::Status LaunchInt4(const Problem& problem, const Arguments& arguments,
+                        const LaunchTarget& target) {
   const bool is_bf16 = problem.a.type == DataType::kBf16;
   switch (ZeroKindOf(problem)) {
     case ZeroKind::kNone:
@@ -199,29 +207,57 @@ struct Wide {
   };
 };
 
-// B's planes are packed (packed.h), its codes integers.
+// By codes of 8 bits.
+template <template <class> class Launcher, class Rows>
+absl::Status LaunchBytesOf(const Problem& problem, const Arguments& arguments,
+                           const LaunchTarget& target) {
+  if (CodeFormatOf(problem) == CodeFormat::kE4m3) {
+    return Launcher<E4m3Decoder<Rows>>::Do(problem, arguments, target);
+  }
+  return problem.b_scaling.has_zero_points
+             ? Launcher<Int8Decoder<Rows, ZeroKind::kPlane>>::Do(problem, arguments, target)
+             : Launcher<Int8Decoder<Rows, ZeroKind::kNone>>::Do(problem, arguments, target);
+}
+template <template <class> class Launcher>
+absl::Status LaunchBytes(const Problem& problem, const Arguments& arguments,
+                         const LaunchTarget& target) {
+  return problem.a.type == DataType::kBf16
+             ? LaunchBytesOf<Launcher, Bf16Rows>(problem, arguments, target)
+             : LaunchBytesOf<Launcher, F16Rows>(problem, arguments, target);
+}
+
+// The products in each tiling, by B of int4 and uint4, of mxfp4, and of codes of 8 bits; its planes
+// are packed (packed.h).
 // REQUIRES: what Rejection() of the family says; problem.m is at most the tiling's rows.
 template <int kTiling>
-absl::Status LaunchFew(const Problem& problem, const Arguments& arguments,
-                       const LaunchTarget& target) {
-  return LaunchIntegers<Few<kTiling>::template Launcher>(problem, arguments, target);
+absl::Status LaunchFewInt4(const Problem& problem, const Arguments& arguments,
+                           const LaunchTarget& target) {
+  return LaunchInt4<Few<kTiling>::template Launcher>(problem, arguments, target);
 }
-
-// Codes whose values are exact in bf16, in a tiling of kChainTilings.
 template <int kTiling>
-absl::Status LaunchChain(const Problem& problem, const Arguments& arguments,
-                         const LaunchTarget& target) {
+absl::Status LaunchFewMxfp4(const Problem& problem, const Arguments& arguments,
+                            const LaunchTarget& target) {
   return LaunchFewOf<kTiling, Mxfp4Decoder>(problem, arguments, target);
 }
-
-// Any number of rows, by codes of either kind.
 template <int kTiling>
-absl::Status LaunchWide(const Problem& problem, const Arguments& arguments,
-                        const LaunchTarget& target) {
-  if (CodeFormatOf(problem) == CodeFormat::kE2m1) {
-    return LaunchWideOf<kTiling, Mxfp4Decoder>(problem, arguments, target);
-  }
-  return LaunchIntegers<Wide<kTiling>::template Launcher>(problem, arguments, target);
+absl::Status LaunchFewBytes(const Problem& problem, const Arguments& arguments,
+                            const LaunchTarget& target) {
+  return LaunchBytes<Few<kTiling>::template Launcher>(problem, arguments, target);
+}
+template <int kTiling>
+absl::Status LaunchWideInt4(const Problem& problem, const Arguments& arguments,
+                            const LaunchTarget& target) {
+  return LaunchInt4<Wide<kTiling>::template Launcher>(problem, arguments, target);
+}
+template <int kTiling>
+absl::Status LaunchWideMxfp4(const Problem& problem, const Arguments& arguments,
+                             const LaunchTarget& target) {
+  return LaunchWideOf<kTiling, Mxfp4Decoder>(problem, arguments, target);
+}
+template <int kTiling>
+absl::Status LaunchWideBytes(const Problem& problem, const Arguments& arguments,
+                             const LaunchTarget& target) {
+  return LaunchBytes<Wide<kTiling>::template Launcher>(problem, arguments, target);
 }
 
 }  // namespace GEMMD_BACKEND

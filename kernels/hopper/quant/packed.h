@@ -8,17 +8,23 @@
 //
 //   (strip / 4 * groups + group) * 4 + strip % 4
 //
-//   codes         1024 bytes: at h * 512 + lane * 16 + w * 4 the word of step 4 h + w for a lane
-//   scales        32 bytes: at pair * 4 the scales of lines `pair` and `pair` + 8, f16; of mxfp4
-//                 64 bytes: at pair * 8 the four of line `pair`, then those of `pair` + 8, E8M0
-//   zero points   16 bytes: at pair * 2 those of the same lines
+//   codes         of 4 bits 1024 bytes, of 8 bits 2048: a lane's words, one or two a step, in
+//                 ascending steps; word x at x / 4 * 512 + lane * 16 + x % 4 * 4
+//   scales        at pair * 4 those of lines `pair` and `pair` + 8, f16 or bf16: 32 bytes. f32, for
+//                 codes of 8 bits: at pair * 8, 64 bytes. Of mxfp4 at pair * 8 the four of line
+//                 `pair`, then those of `pair` + 8, E8M0: 64 bytes
+//   zero points   at pair * 2 those of the same lines: 16 bytes
 //
-// A word has the eight codes of a lane's four registers of A's fragment (kernels/ptx/mma_sync.h):
-// that of register j, half h, is of line lane / 4 + j % 2 * 8 of the strip, and of the step's K
-// element lane % 4 * 2 + j / 2 * 8 + h. CodeBit() says where its bits are: an integer's are
-// together, those of E2M1 lie so that few rotations bring all to their places in bf16. Codes and
-// zero points of int4 are those of uint4, 8 more than they stand for. Padding, of N and K to 128,
-// is zeros: its lines are not stored, and where K ends A is zero.
+// Scales for all of K have one piece for each strip, and so have their zero points: their plane is
+// that of one group. One scale for several lines is repeated for each.
+//
+// A step's word has the eight codes of a lane's four registers of A's fragment
+// (kernels/ptx/mma_sync.h), or one has the four codes of registers 0 and 1, and one those of 2 and
+// 3. The code of register j, half h, is of line lane / 4 + j % 2 * 8 of the strip, and of the
+// step's K element lane % 4 * 2 + j / 2 * 8 + h. CodeBit() says where its bits are: an integer's
+// are together, those of E2M1 and E4M3 lie so that few shifts bring all to their places in bf16.
+// Codes and zero points of int4 are those of uint4, 8 more than they stand for. Padding, of N and K
+// to 128, is zeros: its lines are not stored, and where K ends A is zero.
 #pragma once
 
 #include <cstdint>
@@ -37,17 +43,31 @@ inline constexpr int kGroupSlabs = kGroupK / kSlabK;
 
 // The type of the codes, and with it that of their scales.
 enum class CodeFormat : std::uint8_t {
-  kInteger,  // int4 and uint4, f16 scales of 128 of K
-  kE2m1,     // mxfp4: E8M0 scales of 32 of K
+  kInt4,  // int4 and uint4: f16 or bf16 scales of 128 of K
+  kE2m1,  // mxfp4: E8M0 scales of 32 of K
+  kInt8,  // f32 scales of 128 of K, or of all of it
+  kE4m3,  // likewise
 };
+inline constexpr CodeFormat kCodeFormats[] = {CodeFormat::kInt4, CodeFormat::kE2m1,
+                                              CodeFormat::kInt8, CodeFormat::kE4m3};
+
+// Returns whether sums run on from one group of K to the next.
+constexpr bool IsChain(CodeFormat format) { return format == CodeFormat::kE2m1; }
+constexpr int CodeBits(CodeFormat format) {
+  return format == CodeFormat::kInt4 || format == CodeFormat::kE2m1 ? 4 : 8;
+}
+// The words of a lane's step.
+constexpr int StepWords(CodeFormat format) { return CodeBits(format) / 4; }
 
 // The bytes of a unit.
-inline constexpr int kCodeBytes = kStripLines * kGroupK / 2;
+constexpr int CodeBytes(CodeFormat format) { return kStripLines * kGroupK * CodeBits(format) / 8; }
 inline constexpr int kZeroBytes = kStripLines;
 
 // Scales of a line's group, and their size.
-constexpr int ScalesOf(CodeFormat format) { return format == CodeFormat::kInteger ? 1 : 4; }
-constexpr int ScaleSize(CodeFormat format) { return format == CodeFormat::kInteger ? 2 : 1; }
+constexpr int ScalesOf(CodeFormat format) { return format == CodeFormat::kE2m1 ? 4 : 1; }
+constexpr int ScaleSize(CodeFormat format) {
+  return format == CodeFormat::kInt4 ? 2 : format == CodeFormat::kE2m1 ? 1 : 4;
+}
 constexpr int ScaleBytes(CodeFormat format) {
   return kStripLines * ScalesOf(format) * ScaleSize(format);
 }
@@ -59,10 +79,29 @@ constexpr int E2m1Rotation(int j, int bit) {
   return j == 3 && bit == 0 ? 6 : kRotations[j];
 }
 // The place in its word of bit `bit` (0 the lowest) of the code of register j, half `half`.
-constexpr int CodeBit(CodeFormat format, int j, int half, int bit) {
-  if (format == CodeFormat::kInteger) return 16 * half + 4 * j + bit;
+constexpr int E2m1Bit(int j, int half, int bit) {
   const int in_bf16 = bit == 3 ? 15 : 6 + bit;
   return (in_bf16 + 16 * half + 32 - E2m1Rotation(j, bit)) % 32;
+}
+// Of even registers at their places in bf16: the sign at 15, the rest from 4 on. Those of odd ones
+// fill what is left: the sign and the lowest four have to move up by 4, the upper three down by 4.
+constexpr int E4m3Bit(int j, int half, int bit) {
+  const int in_bf16 = bit == 7 ? 15 : 4 + bit;
+  if (j % 2 == 0) return 16 * half + in_bf16;
+  return 16 * half + (bit == 7 || bit < 4 ? in_bf16 - 4 : in_bf16 + 4);
+}
+constexpr int CodeBit(CodeFormat format, int j, int half, int bit) {
+  switch (format) {
+    case CodeFormat::kE2m1:
+      return E2m1Bit(j, half, bit);
+    case CodeFormat::kInt8:
+      return 16 * half + 8 * (j % 2) + bit;
+    case CodeFormat::kE4m3:
+      return E4m3Bit(j, half, bit);
+    case CodeFormat::kInt4:
+      break;
+  }
+  return 16 * half + 4 * j + bit;
 }
 // For device code, which may not call them.
 template <int kRegister, int kBit>

@@ -10,21 +10,39 @@
 namespace gemmd::hopper::quant {
 
 struct PackedPlaces {
-  CodeFormat format = CodeFormat::kInteger;
+  CodeFormat format = CodeFormat::kInt4;
   std::int64_t line_stride = 0;  // codes
   std::int64_t k_stride = 0;
   std::int64_t scale_line_stride = 0;
   std::int64_t scale_block_stride = 0;
+  std::int64_t scale_lines = 1;  // that have one scale
   std::int64_t n = 0;
   std::int64_t k = 0;
   std::int64_t groups = 0;
   std::int64_t scale_blocks = 0;  // of a line: what a scale is for
   std::int64_t units = 0;
+  std::int64_t scale_groups = 0;  // `groups`, or one where scales are for all of K
+  std::int64_t scale_units = 0;
   std::uint32_t bias = 0;  // that is added to codes and zero points: 8 to those of int4
 };
 
 inline CodeFormat CodeFormatOf(const Problem& problem) {
-  return problem.b.type == DataType::kFp4E2M1 ? CodeFormat::kE2m1 : CodeFormat::kInteger;
+  switch (problem.b.type) {
+    case DataType::kFp4E2M1:
+      return CodeFormat::kE2m1;
+    case DataType::kInt8:
+      return CodeFormat::kInt8;
+    case DataType::kFp8E4M3:
+      return CodeFormat::kE4m3;
+    default:
+      return CodeFormat::kInt4;
+  }
+}
+inline bool ScalesAreOfLines(const Problem& problem) { return problem.b_scaling.block_k == kWhole; }
+// Units of a plane of B in a number of lines.
+inline std::int64_t UnitsOf(const Problem& problem, WeightPlane plane, std::int64_t lines) {
+  const bool is_one_group = plane != WeightPlane::kCodes && ScalesAreOfLines(problem);
+  return UnitsOf(lines, is_one_group ? kGroupK : problem.k);
 }
 
 // REQUIRES: PackingRejection() is empty.
@@ -36,13 +54,17 @@ inline PackedPlaces PlacesOf(const Problem& problem) {
   places.n = problem.n;
   places.k = problem.k;
   places.groups = GroupsOf(problem.k);
-  const std::int64_t lines = problem.b_scale_lines == 0 ? problem.n : problem.b_scale_lines;
-  const std::int64_t block_k = kGroupK / ScalesOf(places.format);
-  places.scale_blocks = (problem.k + block_k - 1) / block_k;
-  const bool is_along_k = problem.b_scaling.order == ScaleOrder::kAlongK;
+  const Scaling& scaling = problem.b_scaling;
+  const std::int64_t lines =
+      scaling.line_blocks(problem.b_scale_lines == 0 ? problem.n : problem.b_scale_lines);
+  places.scale_blocks = scaling.k_blocks(problem.k);
+  const bool is_along_k = scaling.order == ScaleOrder::kAlongK;
   places.scale_line_stride = is_along_k ? places.scale_blocks : 1;
   places.scale_block_stride = is_along_k ? 1 : lines;
-  places.units = UnitsOf(problem.n, problem.k);
+  places.scale_lines = scaling.block_lines == kWhole ? problem.n : scaling.block_lines;
+  places.scale_groups = ScalesAreOfLines(problem) ? 1 : places.groups;
+  places.units = UnitsOf(problem, WeightPlane::kCodes, problem.n);
+  places.scale_units = UnitsOf(problem, WeightPlane::kScales, problem.n);
   places.bias = problem.b.type == DataType::kInt4 ? 8 : 0;
   return places;
 }
@@ -50,7 +72,7 @@ inline PackedPlaces PlacesOf(const Problem& problem) {
 // Bytes of a piece of the packed plane.
 constexpr int PieceBytes(CodeFormat format, WeightPlane plane) {
   if (plane == WeightPlane::kScales) return ScaleBytes(format);
-  return plane == WeightPlane::kCodes ? kCodeBytes : kZeroBytes;
+  return plane == WeightPlane::kCodes ? CodeBytes(format) : kZeroBytes;
 }
 
 }  // namespace gemmd::hopper::quant

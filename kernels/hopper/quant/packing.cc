@@ -26,25 +26,29 @@ struct Piece {
   std::int64_t group = 0;
 };
 
-Piece PieceOf(const PackedPlaces& places, std::int64_t index) {
+// A piece of a plane that has so many groups.
+Piece PieceOf(std::int64_t groups, std::int64_t index) {
   const std::int64_t chunk_group = index / hopper::quant::kChunkStrips;
   const std::int64_t strip = index % hopper::quant::kChunkStrips;
-  return {
-      chunk_group / places.groups * hopper::quant::kChunkLines + strip * hopper::quant::kStripLines,
-      chunk_group % places.groups};
+  return {chunk_group / groups * hopper::quant::kChunkLines + strip * hopper::quant::kStripLines,
+          chunk_group % groups};
 }
 
-void SetCode(std::uint8_t* codes, std::int64_t index, std::uint32_t code) {
+void SetCode(std::uint8_t* codes, CodeFormat format, std::int64_t index, std::uint32_t code) {
+  if (hopper::quant::CodeBits(format) == 8) {
+    codes[index] = static_cast<std::uint8_t>(code);
+    return;
+  }
   const auto shift = static_cast<std::uint32_t>(index % 2 * 4);
   std::uint8_t& byte = codes[index / 2];
   byte = static_cast<std::uint8_t>((byte & ~(15U << shift)) | code << shift);
 }
 
-// The code of register code % 4, half code / 4.
-std::uint32_t CodeIn(std::uint32_t word, CodeFormat format, int code) {
+// The code of register j, half `half`.
+std::uint32_t CodeIn(std::uint32_t word, CodeFormat format, int j, int half) {
   std::uint32_t value = 0;
-  for (int bit = 0; bit < 4; ++bit) {
-    value |= (word >> hopper::quant::CodeBit(format, code % 4, code / 4, bit) & 1) << bit;
+  for (int bit = 0; bit < hopper::quant::CodeBits(format); ++bit) {
+    value |= (word >> hopper::quant::CodeBit(format, j, half, bit) & 1) << bit;
   }
   return value;
 }
@@ -58,20 +62,22 @@ struct VectorElements {
 
 void UnpackCodes(const PackedPlaces& places, const Piece& piece, const std::uint8_t* from,
                  std::uint8_t* to) {
-  for (std::int64_t at = 0; at < hopper::quant::kCodeBytes; at += 4) {
+  const int words = hopper::quant::StepWords(places.format);  // of a step
+  const int registers = 4 / words;                            // of a word
+  for (std::int64_t at = 0; at < hopper::quant::CodeBytes(places.format); at += 4) {
     std::uint32_t word = 0;
     std::memcpy(&word, from + at, sizeof word);
     const std::int64_t lane = at % 512 / 16;
-    const std::int64_t step = at / 512 * 4 + at % 16 / 4;
-    for (int code = 0; code < 8; ++code) {
-      const std::int64_t j = code % 4;
-      const std::int64_t half = code / 4;
+    const std::int64_t nth = at / 512 * 4 + at % 16 / 4;
+    for (int code = 0; code < 2 * registers; ++code) {
+      const auto j = static_cast<int>(nth % words) * registers + code / 2;
+      const int half = code % 2;
       const std::int64_t line = piece.first_line + lane / 4 + j % 2 * 8;
-      const std::int64_t k = piece.group * hopper::quant::kGroupK + step * hopper::quant::kStepK +
-                             lane % 4 * 2 + j / 2 * 8 + half;
+      const std::int64_t k = piece.group * hopper::quant::kGroupK +
+                             nth / words * hopper::quant::kStepK + lane % 4 * 2 + j / 2 * 8 + half;
       if (line >= places.n || k >= places.k) continue;
-      SetCode(to, line * places.line_stride + k * places.k_stride,
-              CodeIn(word, places.format, code) ^ places.bias);
+      SetCode(to, places.format, line * places.line_stride + k * places.k_stride,
+              CodeIn(word, places.format, j, half) ^ places.bias);
     }
   }
 }
@@ -85,8 +91,9 @@ void UnpackVector(const PackedPlaces& places, const Piece& piece, const VectorEl
     const std::int64_t line = piece.first_line + nth / 2 + nth % 2 * 8;
     const std::int64_t block = piece.group * elements.count + at % elements.count;
     if (line >= places.n || block >= places.scale_blocks) continue;
-    std::uint8_t* const place =
-        to + (line * places.scale_line_stride + block * places.scale_block_stride) * size;
+    std::uint8_t* const place = to + (line / places.scale_lines * places.scale_line_stride +
+                                      block * places.scale_block_stride) *
+                                         size;
     std::memcpy(place, from + at * size, static_cast<std::size_t>(size));
     *place = static_cast<std::uint8_t>(*place - elements.bias);
   }
@@ -97,25 +104,55 @@ VectorElements ElementsOf(const PackedPlaces& places, WeightPlane plane) {
   return {hopper::quant::ScaleSize(places.format), hopper::quant::ScalesOf(places.format), 0};
 }
 
+// Returns whether kernels take the scales of B, whose format is that.
+bool TakesScales(CodeFormat format, const Scaling& scaling) {
+  if (!scaling.has_scales || scaling.has_tensor_scale || scaling.order == ScaleOrder::kTiles128x4) {
+    return false;
+  }
+  const bool are_of_group = scaling.block_lines == 1 && scaling.block_k == hopper::quant::kGroupK;
+  switch (format) {
+    case CodeFormat::kInt4:
+      return are_of_group && IsHalf(scaling.type);
+    case CodeFormat::kE2m1:
+      return scaling.type == DataType::kE8M0 && scaling.block_lines == 1 && scaling.block_k == 32;
+    case CodeFormat::kInt8:
+    case CodeFormat::kE4m3:
+      break;
+  }
+  const bool are_of_block = scaling.block_lines == 128 && scaling.block_k == hopper::quant::kGroupK;
+  return scaling.type == DataType::kF32 &&
+         (are_of_group || are_of_block || scaling.block_k == kWhole);
+}
+
+const char* ScalesTaken(CodeFormat format) {
+  switch (format) {
+    case CodeFormat::kInt4:
+      return "f16 or bf16 scales of 1 x 128";
+    case CodeFormat::kE2m1:
+      return "e8m0 scales of 1 x 32";
+    case CodeFormat::kInt8:
+    case CodeFormat::kE4m3:
+      break;
+  }
+  return "f32 scales of 1 x 128, of 128 x 128 or of all of K";
+}
+
 // The rejection by the types of A and B, whatever their shapes.
 std::string FormatRejection(const Problem& problem) {
-  const bool is_e2m1 = CodeFormatOf(problem) == CodeFormat::kE2m1;
   if (!IsHalf(problem.a.type)) {
     return absl::StrCat("takes A of f16 or bf16, not ", Name(problem.a.type));
   }
-  if (problem.b.type != DataType::kInt4 && problem.b.type != DataType::kUint4 && !is_e2m1) {
-    return absl::StrCat("takes B of int4, uint4 or fp4_e2m1, not ", Name(problem.b.type));
+  const DataType b = problem.b.type;
+  if (b != DataType::kInt4 && b != DataType::kUint4 && b != DataType::kFp4E2M1 &&
+      b != DataType::kInt8 && b != DataType::kFp8E4M3) {
+    return absl::StrCat("takes B of int4, uint4, int8, fp4_e2m1 or fp8_e4m3, not ", Name(b));
   }
-  const Scaling& scaling = problem.b_scaling;
-  const DataType scale = is_e2m1 ? DataType::kE8M0 : DataType::kF16;
-  const std::int64_t block_k = is_e2m1 ? 32 : hopper::quant::kGroupK;
-  if (!scaling.has_scales || scaling.type != scale || scaling.block_lines != 1 ||
-      scaling.block_k != block_k || scaling.has_tensor_scale ||
-      scaling.order == ScaleOrder::kTiles128x4) {
-    return absl::StrCat("takes ", Name(scale), " scales of 1 x ", block_k, " for B of ",
-                        Name(problem.b.type), ", not ", Name(scaling));
+  const CodeFormat format = CodeFormatOf(problem);
+  if (!TakesScales(format, problem.b_scaling)) {
+    return absl::StrCat("takes ", ScalesTaken(format), " for B of ", Name(b), ", not ",
+                        Name(problem.b_scaling));
   }
-  if (is_e2m1 && problem.a.type != DataType::kBf16) {
+  if (format == CodeFormat::kE2m1 && problem.a.type != DataType::kBf16) {
     return absl::StrCat("takes A of bf16 by B of fp4_e2m1, not ", Name(problem.a.type));
   }
   return "";
@@ -150,12 +187,11 @@ std::uint64_t PackedPieceBytes(const Problem& problem, WeightPlane plane) {
 }
 
 std::uint64_t PackedBytes(const Problem& problem, WeightPlane plane) {
-  return static_cast<std::uint64_t>(hopper::quant::UnitsOf(problem.n, problem.k)) *
-         PackedPieceBytes(problem, plane);
+  return PackedOffset(problem, plane, problem.n);
 }
 
 std::uint64_t PackedOffset(const Problem& problem, WeightPlane plane, std::int64_t line) {
-  return static_cast<std::uint64_t>(hopper::quant::UnitsOf(line, problem.k)) *
+  return static_cast<std::uint64_t>(hopper::quant::UnitsOf(problem, plane, line)) *
          PackedPieceBytes(problem, plane);
 }
 
@@ -172,8 +208,9 @@ void UnpackPieces(const Problem& problem, WeightPlane plane, std::int64_t first,
   const PackedPlaces places = hopper::quant::PlacesOf(problem);
   const auto* from = static_cast<const std::uint8_t*>(pieces);
   auto* const to = static_cast<std::uint8_t*>(sent);
+  const std::int64_t groups = plane == WeightPlane::kCodes ? places.groups : places.scale_groups;
   for (std::int64_t index = first; index < first + count; ++index) {
-    const Piece piece = PieceOf(places, index);
+    const Piece piece = PieceOf(groups, index);
     if (plane == WeightPlane::kCodes) {
       UnpackCodes(places, piece, from, to);
     } else {

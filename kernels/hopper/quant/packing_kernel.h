@@ -19,104 +19,133 @@ struct PackingParams {
   PackedPlaces places;
 };
 
+// A unit of a plane that has so many groups.
 struct PackedUnit {
   std::int64_t first_line;
   std::int64_t group;
 };
-GEMMD_DEVICE PackedUnit UnitOf(const PackedPlaces& places, std::int64_t index) {
+GEMMD_DEVICE PackedUnit UnitOf(std::int64_t groups, std::int64_t index) {
   const std::int64_t chunk_group = index / kChunkStrips;
-  return {chunk_group / places.groups * kChunkLines + index % kChunkStrips * kStripLines,
-          chunk_group % places.groups};
+  return {chunk_group / groups * kChunkLines + index % kChunkStrips * kStripLines,
+          chunk_group % groups};
 }
 
-// A code in its word; and the word of a lane's eight, which code_of(j, half) gives.
-template <CodeFormat kFormat, int kCode, int kBit = 0>
+// The bits of a format, for device code.
+template <CodeFormat kFormat>
+inline constexpr int kCodeBits = CodeBits(kFormat);
+
+// A code in its word; and the word of some of a lane's registers, whose codes code_of(j, half)
+// gives.
+template <CodeFormat kFormat, int kRegister, int kHalf, int kBit = 0>
 GEMMD_DEVICE std::uint32_t PlacedCode(std::uint32_t code) {
-  const std::uint32_t placed = ((code >> kBit) & 1)
-                               << kCodeBit<kFormat, kCode % 4, kCode / 4, kBit>;
-  if constexpr (kBit == 3) {
+  const std::uint32_t placed = ((code >> kBit) & 1) << kCodeBit<kFormat, kRegister, kHalf, kBit>;
+  if constexpr (kBit + 1 == kCodeBits<kFormat>) {
     return placed;
   } else {
-    return placed | PlacedCode<kFormat, kCode, kBit + 1>(code);
+    return placed | PlacedCode<kFormat, kRegister, kHalf, kBit + 1>(code);
   }
 }
-template <CodeFormat kFormat, int kCode = 0, class CodeOf>
+template <CodeFormat kFormat, int kRegister, int kEnd, class CodeOf>
 GEMMD_DEVICE std::uint32_t PackedWord(const CodeOf& code_of) {
-  if constexpr (kCode == 8) {
+  if constexpr (kRegister == kEnd) {
     return 0;
   } else {
-    return PlacedCode<kFormat, kCode>(code_of(kCode % 4, kCode / 4)) |
-           PackedWord<kFormat, kCode + 1>(code_of);
+    return PlacedCode<kFormat, kRegister, 0>(code_of(kRegister, 0)) |
+           PlacedCode<kFormat, kRegister, 1>(code_of(kRegister, 1)) |
+           PackedWord<kFormat, kRegister + 1, kEnd>(code_of);
+  }
+}
+// Word `nth` of a step.
+template <CodeFormat kFormat, class CodeOf>
+GEMMD_DEVICE std::uint32_t StepWord(std::uint32_t nth, const CodeOf& code_of) {
+  if constexpr (kCodeBits<kFormat> == 4) {
+    return PackedWord<kFormat, 0, 4>(code_of);
+  } else {
+    return nth == 0 ? PackedWord<kFormat, 0, 2>(code_of) : PackedWord<kFormat, 2, 4>(code_of);
   }
 }
 
-// A warp for a unit: two codes in a byte, the even one low.
+// A code as it was sent: of 4 bits two are in a byte, the even one low.
+template <CodeFormat kFormat>
+GEMMD_DEVICE std::uint32_t SentCode(const std::uint8_t* codes, std::int64_t at) {
+  if constexpr (kCodeBits<kFormat> == 4) {
+    return (ptx::LoadGlobal(codes + at / 2) >> (at % 2 * 4)) & 15u;
+  } else {
+    return ptx::LoadGlobal(codes + at);
+  }
+}
+
+// A warp for a unit.
 template <CodeFormat kFormat>
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kPackingThreads, 2)
     PackCodes(GEMMD_GRID_CONSTANT const PackingParams params) {
   constexpr int kWarps = kPackingThreads / 32;
+  constexpr int kUnitBytes = 256 * kCodeBits<kFormat>;
+  constexpr std::uint32_t kWords = kCodeBits<kFormat> / 4;  // of a step
   const PackedPlaces& places = params.places;
   const auto* const codes = static_cast<const std::uint8_t*>(params.sent);
   const std::uint32_t lane = ptx::LaneIndex();
   for (std::int64_t index = ptx::BlockIndexX() * kWarps + ptx::ThreadIndex() / 32;
        index < places.units; index += std::int64_t{ptx::GridSizeX()} * kWarps) {
-    const PackedUnit unit = UnitOf(places, index);
-    std::uint8_t* const to = static_cast<std::uint8_t*>(params.packed) + index * kCodeBytes;
-    for (std::uint32_t step = 0; step < kSteps; ++step) {
+    const PackedUnit unit = UnitOf(places.groups, index);
+    std::uint8_t* const to = static_cast<std::uint8_t*>(params.packed) + index * kUnitBytes;
+    for (std::uint32_t word = 0; word < kSteps * kWords; ++word) {
+      const std::uint32_t step = word / kWords;
       const auto code_of = [&](int j, int half) {
         const std::int64_t line = unit.first_line + lane / 4 + j % 2 * 8;
         const std::int64_t k =
             unit.group * kGroupK + step * kStepK + lane % 4 * 2 + j / 2 * 8 + half;
         if (line >= places.n || k >= places.k) return 0u;
-        const std::int64_t at = line * places.line_stride + k * places.k_stride;
-        const std::uint32_t both = ptx::LoadGlobal(codes + at / 2);
-        return ((both >> (at % 2 * 4)) & 15) ^ places.bias;
+        return SentCode<kFormat>(codes, line * places.line_stride + k * places.k_stride) ^
+               places.bias;
       };
       ptx::StoreGlobal(
-          reinterpret_cast<std::uint32_t*>(to + step / 4 * 512 + lane * 16 + step % 4 * 4),
-          PackedWord<kFormat>(code_of));
+          reinterpret_cast<std::uint32_t*>(to + word / 4 * 512 + lane * 16 + word % 4 * 4),
+          StepWord<kFormat>(word % kWords, code_of));
     }
   }
 }
 
-// A thread for each scale, of either size: kCount of a line's group.
+// A thread for each scale, of any size: kCount of a line's group.
 template <class Element, int kCount>
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kPackingThreads, 2)
     PackScales(GEMMD_GRID_CONSTANT const PackingParams params) {
   constexpr int kUnitElements = kStripLines * kCount;
   const PackedPlaces& places = params.places;
-  const std::int64_t count = places.units * kUnitElements;
+  const std::int64_t count = places.scale_units * kUnitElements;
   for (std::int64_t at = std::int64_t{ptx::BlockIndexX()} * kPackingThreads + ptx::ThreadIndex();
        at < count; at += std::int64_t{ptx::GridSizeX()} * kPackingThreads) {
-    const PackedUnit unit = UnitOf(places, at / kUnitElements);
+    const PackedUnit unit = UnitOf(places.scale_groups, at / kUnitElements);
     const std::int64_t nth = at % kUnitElements / kCount;
     const std::int64_t line = unit.first_line + nth / 2 + nth % 2 * 8;
     const std::int64_t block = unit.group * kCount + at % kCount;
     Element value = 0;
     if (line < places.n && block < places.scale_blocks) {
       value = ptx::LoadGlobal(static_cast<const Element*>(params.sent) +
-                              line * places.scale_line_stride + block * places.scale_block_stride);
+                              line / places.scale_lines * places.scale_line_stride +
+                              block * places.scale_block_stride);
     }
     ptx::StoreGlobal(static_cast<Element*>(params.packed) + at, value);
   }
 }
 
-// A thread for each zero point.
+// A thread for each zero point. Those of 4 bits are of 0 to 15 with their bias.
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kPackingThreads, 2)
     PackZeroPoints(GEMMD_GRID_CONSTANT const PackingParams params) {
   const PackedPlaces& places = params.places;
-  const std::int64_t count = places.units * kStripLines;
+  const std::int64_t count = places.scale_units * kStripLines;
+  const std::uint32_t mask = places.format == CodeFormat::kInt4 ? 15 : 255;
   for (std::int64_t at = std::int64_t{ptx::BlockIndexX()} * kPackingThreads + ptx::ThreadIndex();
        at < count; at += std::int64_t{ptx::GridSizeX()} * kPackingThreads) {
-    const PackedUnit unit = UnitOf(places, at / kStripLines);
+    const PackedUnit unit = UnitOf(places.scale_groups, at / kStripLines);
     const std::int64_t nth = at % kStripLines;
     const std::int64_t line = unit.first_line + nth / 2 + nth % 2 * 8;
     std::uint32_t value = 0;
     if (line < places.n) {
-      value =
-          ptx::LoadGlobal(static_cast<const std::uint8_t*>(params.sent) +
-                          line * places.scale_line_stride + unit.group * places.scale_block_stride);
-      value = (value + places.bias) & 15;
+      value = ptx::LoadGlobal(static_cast<const std::uint8_t*>(params.sent) +
+                              line / places.scale_lines * places.scale_line_stride +
+                              unit.group * places.scale_block_stride);
+      value = (value + places.bias) & mask;
     }
     ptx::StoreGlobal(static_cast<std::uint8_t*>(params.packed) + at,
                      static_cast<std::uint8_t>(value));

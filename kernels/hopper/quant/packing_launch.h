@@ -18,20 +18,17 @@ inline absl::Status LaunchPacking(const Problem& problem, WeightPlane plane, con
                                   void* packed, const LaunchTarget& target) {
   const PackingParams params = {sent, packed, PlacesOf(problem)};
   const PackedPlaces& places = params.places;
-  const bool is_e2m1 = places.format == CodeFormat::kE2m1;
-  const auto piece = static_cast<std::uint64_t>(PieceBytes(places.format, plane));
-  const std::int64_t lines = problem.b_scale_lines == 0 ? problem.n : problem.b_scale_lines;
-  const auto blocks = static_cast<std::uint64_t>(lines * places.scale_blocks);
-  std::uint64_t sent_bytes = blocks;
-  std::int64_t unit_threads = kStripLines;
+  const std::int64_t sent_scales = problem.b_scaling.count(
+      problem.b_scale_lines == 0 ? problem.n : problem.b_scale_lines, problem.k);
+  auto sent_bytes = static_cast<std::uint64_t>(sent_scales);
+  std::int64_t threads = places.scale_units * kStripLines;
   if (plane == WeightPlane::kCodes) {
     sent_bytes = problem.b.size_bytes();
-    unit_threads = 32;
+    threads = places.units * 32;
   } else if (plane == WeightPlane::kScales) {
-    sent_bytes = blocks * static_cast<std::uint64_t>(ScaleSize(places.format));
-    unit_threads *= ScalesOf(places.format);
+    sent_bytes *= static_cast<std::uint64_t>(ScaleSize(places.format));
+    threads *= ScalesOf(places.format);
   }
-  const std::int64_t threads = places.units * unit_threads;
   constexpr std::uint32_t kBlocksPerMultiprocessor = 8;
   ptx::LaunchShape shape;
   shape.kernel = "hopper/quant packing";
@@ -39,22 +36,27 @@ inline absl::Status LaunchPacking(const Problem& problem, WeightPlane plane, con
       std::min((threads + kPackingThreads - 1) / kPackingThreads,
                std::int64_t{kBlocksPerMultiprocessor} * ptx::Multiprocessors()));
   shape.threads = kPackingThreads;
-  const auto units = static_cast<std::uint64_t>(places.units);
+  const auto units = static_cast<std::uint64_t>(UnitsOf(problem, plane, problem.n));
+  const auto piece = static_cast<std::uint64_t>(PieceBytes(places.format, plane));
   const std::vector<ptx::DeviceBuffer> buffers = {{sent, sent_bytes, "sent"},
                                                   {packed, units * piece, "packed", false}};
   const auto launch = [&](auto* kernel) {
     return ptx::Launch(kernel, shape, params, buffers, target);
   };
-  switch (plane) {
-    case WeightPlane::kCodes:
-      return launch(is_e2m1 ? PackCodes<CodeFormat::kE2m1> : PackCodes<CodeFormat::kInteger>);
-    case WeightPlane::kScales:
-      return launch(is_e2m1 ? PackScales<std::uint8_t, ScalesOf(CodeFormat::kE2m1)>
-                            : PackScales<std::uint16_t, ScalesOf(CodeFormat::kInteger)>);
-    case WeightPlane::kZeroPoints:
+  if (plane == WeightPlane::kZeroPoints) return launch(PackZeroPoints);
+  const bool are_codes = plane == WeightPlane::kCodes;
+  switch (places.format) {
+    case CodeFormat::kInt4:
+      return launch(are_codes ? PackCodes<CodeFormat::kInt4> : PackScales<std::uint16_t, 1>);
+    case CodeFormat::kE2m1:
+      return launch(are_codes ? PackCodes<CodeFormat::kE2m1>
+                              : PackScales<std::uint8_t, ScalesOf(CodeFormat::kE2m1)>);
+    case CodeFormat::kInt8:
+      return launch(are_codes ? PackCodes<CodeFormat::kInt8> : PackScales<std::uint32_t, 1>);
+    case CodeFormat::kE4m3:
       break;
   }
-  return launch(PackZeroPoints);
+  return launch(are_codes ? PackCodes<CodeFormat::kE4m3> : PackScales<std::uint32_t, 1>);
 }
 
 }  // namespace GEMMD_BACKEND

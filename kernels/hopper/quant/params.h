@@ -16,6 +16,8 @@ struct QuantParams {
   const std::uint8_t* scales;
   const std::uint8_t* zero_points;  // null: it has none
   bool weights_are_settled;         // no launch ahead writes them
+  bool scales_are_bf16;             // of codes of 4 bits; else f16
+  bool scales_are_of_lines;         // for all of K; their zero points too
   // The turn of weights with whose loading the next grid may start; for few rows.
   std::int32_t trigger;
   std::int32_t m;

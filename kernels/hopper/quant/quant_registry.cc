@@ -9,13 +9,16 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/hopper/common/operand_rules.h"
-#include "kernels/hopper/quant/chain_entries.h"
-#include "kernels/hopper/quant/few_entries.h"
+#include "kernels/hopper/quant/few_bytes_entries.h"
+#include "kernels/hopper/quant/few_int4_entries.h"
+#include "kernels/hopper/quant/few_mxfp4_entries.h"
 #include "kernels/hopper/quant/forms.h"
 #include "kernels/hopper/quant/packed_places.h"
 #include "kernels/hopper/quant/packing.h"
 #include "kernels/hopper/quant/tilings.h"
-#include "kernels/hopper/quant/wide_entries.h"
+#include "kernels/hopper/quant/wide_bytes_entries.h"
+#include "kernels/hopper/quant/wide_int4_entries.h"
+#include "kernels/hopper/quant/wide_mxfp4_entries.h"
 
 namespace gemmd {
 namespace {
@@ -29,9 +32,57 @@ using hopper::quant::FormsOf;
 using hopper::quant::QuickestForm;
 using hopper::quant::Takes;
 
-static_assert(hopper::quant::kFewTilingCount == hopper::quant::kFewVariants &&
-              hopper::quant::kChainTilingCount == hopper::quant::kChainVariants &&
-              hopper::quant::kWideTilingCount == hopper::quant::kWideVariants);
+static_assert(FewTilingCount(CodeFormat::kInt4) == hopper::quant::kFewInt4Variants &&
+              FewTilingCount(CodeFormat::kE2m1) == hopper::quant::kFewMxfp4Variants &&
+              FewTilingCount(CodeFormat::kInt8) == hopper::quant::kFewBytesVariants &&
+              FewTilingCount(CodeFormat::kE4m3) == hopper::quant::kFewBytesVariants &&
+              hopper::quant::kWideTilingCount == hopper::quant::kWideInt4Variants &&
+              hopper::quant::kWideTilingCount == hopper::quant::kWideMxfp4Variants &&
+              hopper::quant::kWideTilingCount == hopper::quant::kWideBytesVariants);
+
+// What the entry of a format says of it.
+struct FormatNames {
+  const char* entry;
+  const char* types;  // of B
+  const char* description;
+};
+FormatNames NamesOf(CodeFormat format) {
+  switch (format) {
+    case CodeFormat::kInt4:
+      return {"sm90/packed_int4", "int4 or uint4",
+              "4-bit weights decoded in registers, read once as their four bits"};
+    case CodeFormat::kE2m1:
+      return {"sm90/packed_mxfp4", "fp4_e2m1",
+              "4-bit weights decoded in registers, read once as their four bits"};
+    case CodeFormat::kInt8:
+      return {"sm90/packed_int8", "int8",
+              "8-bit weights decoded in registers, read once as their byte"};
+    case CodeFormat::kE4m3:
+      break;
+  }
+  return {"sm90/packed_fp8", "fp8_e4m3",
+          "8-bit weights decoded in registers, read once as their byte"};
+}
+
+absl::Status LaunchForm(const Form& form, const Problem& problem, const Arguments& arguments,
+                        const LaunchTarget& target) {
+  namespace quant = hopper::quant;
+  const bool is_few = form.kind == FormKind::kFew;
+  const int tiling = form.tiling;
+  switch (form.format) {
+    case CodeFormat::kInt4:
+      return (is_few ? quant::FewInt4For(target, tiling) : quant::WideInt4For(target, tiling))(
+          problem, arguments, target);
+    case CodeFormat::kE2m1:
+      return (is_few ? quant::FewMxfp4For(target, tiling) : quant::WideMxfp4For(target, tiling))(
+          problem, arguments, target);
+    case CodeFormat::kInt8:
+    case CodeFormat::kE4m3:
+      break;
+  }
+  return (is_few ? quant::FewBytesFor(target, tiling) : quant::WideBytesFor(target, tiling))(
+      problem, arguments, target);
+}
 
 std::optional<Form> FormOf(const Problem& problem, const Config& config) {
   for (const Form& form : FormsOf(CodeFormatOf(problem))) {
@@ -52,9 +103,10 @@ DeviceTraits AnyDevice() {
 
 Kernel::Traits TraitsOf(CodeFormat format) {
   Kernel::Traits traits;
-  traits.name = format == CodeFormat::kInteger ? "sm90/packed_int4" : "sm90/packed_mxfp4";
+  const FormatNames names = NamesOf(format);
+  traits.name = names.entry;
   traits.architecture = "sm_90a";
-  traits.description = "4-bit weights decoded in registers, read once as their four bits";
+  traits.description = names.description;
   traits.determinism = Determinism::kBatchInvariant;
   traits.b_packing = Packing::kStrips;
   return traits;
@@ -71,9 +123,7 @@ class PackedEntry final : public Kernel {
   std::string Rejection(const Problem& problem) const override {
     if (std::string rejection = PackingRejection(problem); !rejection.empty()) return rejection;
     if (CodeFormatOf(problem) != format_) {
-      return absl::StrCat("takes B of ",
-                          format_ == CodeFormat::kInteger ? "int4 or uint4" : "fp4_e2m1", ", not ",
-                          Name(problem.b.type));
+      return absl::StrCat("takes B of ", NamesOf(format_).types, ", not ", Name(problem.b.type));
     }
     if (!problem.a_is_k_major()) return "takes A whose lines run along K";
     // Coordinates are 32 bits wide, with room for a tile past the end.
@@ -114,7 +164,7 @@ class PackedEntry final : public Kernel {
     Scaling scaling = problem.b_scaling;
     scaling.order = ScaleOrder::kAlongK;
     const char* const sums =
-        format_ == CodeFormat::kInteger ? ":k16-in-128:f32" : ":tensor-core-k16:bf16:f32";
+        hopper::quant::IsChain(format_) ? ":tensor-core-k16:bf16:f32" : ":k16-in-128:f32";
     return absl::StrCat("packed:", Name(problem.b.type), "*", Name(scaling), sums);
   }
 
@@ -127,15 +177,7 @@ class PackedEntry final : public Kernel {
     }
     // A panel may have fewer columns than the tiling's blocks; all tilings have the same bits.
     if (!Takes(*form, problem)) form = QuickestForm(problem, AnyDevice());
-    switch (form->kind) {
-      case FormKind::kFew:
-        return hopper::quant::FewFor(target, form->tiling)(problem, arguments, target);
-      case FormKind::kChain:
-        return hopper::quant::ChainFor(target, form->tiling)(problem, arguments, target);
-      case FormKind::kWide:
-        break;
-    }
-    return hopper::quant::WideFor(target, form->tiling)(problem, arguments, target);
+    return LaunchForm(*form, problem, arguments, target);
   }
 
  private:
@@ -145,8 +187,9 @@ class PackedEntry final : public Kernel {
 }  // namespace
 
 void AppendHopperQuant(std::vector<std::unique_ptr<const Kernel>>* kernels) {
-  kernels->push_back(std::make_unique<PackedEntry>(CodeFormat::kInteger));
-  kernels->push_back(std::make_unique<PackedEntry>(CodeFormat::kE2m1));
+  for (const CodeFormat format : hopper::quant::kCodeFormats) {
+    kernels->push_back(std::make_unique<PackedEntry>(format));
+  }
 }
 
 }  // namespace gemmd

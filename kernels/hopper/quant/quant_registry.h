@@ -1,17 +1,18 @@
-// The registry entries of products by packed 4-bit weights: sm90/packed_int4, sm90/packed_mxfp4.
+// The registry entries of products by packed weights of 4 and 8 bits: sm90/packed_int4,
+// sm90/packed_mxfp4, sm90/packed_int8 and sm90/packed_fp8.
 //
-// The first takes A of f16 or bf16, the second of bf16, K-major, its lines at multiples of 16
-// bytes; B of int4 or uint4 with f16 scales of 128 along K, with zero points or without, or of
-// fp4_e2m1 with E8M0 scales of 32 along K, packed (packing.h); they write f16, bf16 or f32 in
-// either order with any epilogue. They run on sm_90a and on emulated devices. A config is one of
+// They take A of f16 or bf16, that by mxfp4 of bf16 alone, K-major, its lines at multiples of 16
+// bytes, and B of the formats that packing.h lists, packed; they write f16, bf16 or f32 in either
+// order with any epilogue. They run on sm_90a and on emulated devices. A config is one of
 // tilings.h; bits depend on the row, B, N and K alone, whatever the tiling.
 //
 // Error: |D - exact| <= (K + 32) 2^-23 (|A| |B|) elementwise, as of every kernel that sums in f32
 // (kernels/verify/error_bound.h), where B is the decoded weights. With u = 2^-24: codes less their
-// zero points are integers that f16 and bf16 hold exactly, so products are exact. A step of 16
-// truncates at most 18 u times the magnitudes it adds (half/wgmma_gemm_registry.h), eight of them
-// in a group of 128: 144 u. A group more rounds the sum once: K / 128 u. Together at most
-// (144 + K / 128) u, which is below 2 (K + 32) u from K = 64 on, where a group has four steps.
+// zero points, integers of at most 255, and E4M3 numbers are exact in f16 and bf16, so products are
+// exact. A step of 16 truncates at most 18 u times the magnitudes it adds
+// (half/wgmma_gemm_registry.h), eight of them in a group of 128: 144 u. A group more rounds the sum
+// once: K / 128 u. Together at most (144 + K / 128) u, which is below 2 (K + 32) u from K = 64 on,
+// where a group has four steps.
 // A quarter of E2M1 times E8M0 is exact in bf16, so products are exact; K / 16 steps of 18 u are
 // below 2 (K + 32) u.
 #pragma once

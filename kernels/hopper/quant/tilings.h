@@ -1,11 +1,11 @@
 // The tilings of both kernels: values, each a form of one source. Bits are the same in all.
 #pragma once
 
-#include <cstdint>
+#include "kernels/hopper/quant/packed.h"
 
 namespace gemmd::hopper::quant {
 
-// The expected time of a launch (forms.h), fitted to an H100's times for 133 shapes, by
+// The expected time of a launch (forms.h), fitted to an H200's times for 133 shapes, by
 // tests/kernels/hopper/quant/gpu/fit.py.
 struct TilingCost {
   double launch_us;      // until the first weights come, and from the last ones to D's end
@@ -18,37 +18,61 @@ struct TilingCost {
 // take turns along K, `groups` groups of 128 at a time.
 struct FewTiling {
   int rows;           // of A: 1, 8 or 16
-  int strips;         // 2 or 4
-  int splits;         // 2 or 4
+  int strips;         // 1, 2, 4 or 8
+  int splits;         // one where sums are a chain
   int groups;         // whose products a warp interleaves: chains that do not wait for each other
   int weight_stages;  // each of a turn: all splits' groups
   int row_stages;     // likewise
+  int adders;         // warps that add what the splits have multiplied
   int blocks;         // on a multiprocessor
   TilingCost cost;
 };
 
 // With two blocks on a multiprocessor the next grid's weights are on their way while this one's
-// last blocks sum.
+// last blocks sum. One block of more warps is quicker where K is long.
 inline constexpr FewTiling kFewTilings[] = {
-    {1, 4, 2, 2, 5, 8, 2, {2.5, 0.97, 0.14, 0.14}},   // 0: one row
-    {1, 2, 4, 2, 4, 6, 2, {2, 0.91, 0.13, 0.195}},    // 1: of few lines: half as many a block
-    {8, 4, 2, 2, 4, 3, 2, {2, 0.94, 0.15, 0.15}},     // 2
-    {16, 4, 2, 2, 2, 2, 2, {1.5, 0.78, 0.18, 0.36}},  // 3
-    {16, 4, 2, 2, 5, 4, 1, {2, 0.78, 0.17, 0.17}},    // 4
-    {16, 8, 2, 2, 3, 3, 1, {1.5, 0.84, 0.31, 0.31}},  // 5: of many lines, twice as many a block
+    {1, 4, 2, 2, 5, 8, 1, 2, {2, 0.7, 0.15, 0.263}},    // 0: one row
+    {1, 2, 4, 2, 4, 6, 1, 2, {3, 0.8, 0.07, 0.14}},     // 1: of few lines
+    {1, 1, 16, 1, 6, 4, 1, 1, {1.5, 0.7, 0.09, 0.09}},  // 2: of fewer lines
+    {1, 4, 4, 2, 5, 6, 1, 1, {2, 0.7, 0.11, 0.11}},     // 3: of long ones
+    {8, 4, 2, 2, 4, 3, 2, 2, {3, 0.7, 0.15, 0.263}},    // 4: up to eight rows
+    {8, 2, 4, 1, 6, 3, 2, 2, {2.5, 0.7, 0.1, 0.175}},   // 5: of few lines
+    {8, 1, 16, 1, 4, 3, 1, 1, {1.5, 0.7, 0.11, 0.11}},  // 6: of fewer
+    {16, 4, 2, 2, 2, 2, 4, 2, {2, 0.7, 0.21, 0.367}},   // 7: up to 16 rows
+    {16, 4, 4, 1, 4, 3, 4, 1, {1.5, 0.7, 0.22, 0.22}},  // 8: of long lines
 };
 inline constexpr int kFewTilingCount = sizeof(kFewTilings) / sizeof(kFewTilings[0]);
 
 // Tilings for weights whose sums are one chain (few_chain.h): one warp a strip.
 inline constexpr FewTiling kChainTilings[] = {
-    {1, 4, 1, 8, 3, 4, 2, {2, 0.91, 0.17, 0.298}},    // 0: one row
-    {8, 4, 1, 4, 4, 3, 2, {2.5, 0.91, 0.19, 0.285}},  // 1
-    {16, 4, 1, 4, 3, 3, 2, {2, 0.78, 0.24, 0.36}},    // 2
+    {1, 4, 1, 8, 3, 4, 0, 2, {2.5, 0.7, 0.17, 0.255}},  // 0: one row
+    {8, 4, 1, 4, 4, 3, 0, 2, {2, 0.7, 0.2, 0.3}},       // 1
+    {16, 4, 1, 4, 3, 3, 0, 2, {2, 0.7, 0.24, 0.36}},    // 2
 };
 inline constexpr int kChainTilingCount = sizeof(kChainTilings) / sizeof(kChainTilings[0]);
 
-constexpr FewTiling FewTilingOf(bool is_chain, int tiling) {
-  return is_chain ? kChainTilings[tiling] : kFewTilings[tiling];
+// Tilings for codes of 8 bits, twice as many bytes.
+inline constexpr FewTiling kByteTilings[] = {
+    {1, 4, 3, 1, 4, 6, 1, 2, {1.5, 0.9, 0.19, 0.38}},     // 0: one row
+    {1, 2, 4, 1, 5, 6, 1, 2, {2, 0.95, 0.1, 0.2}},        // 1: of few lines
+    {1, 1, 16, 1, 5, 4, 1, 1, {1.5, 0.7, 0.075, 0.075}},  // 2: of fewer lines
+    {1, 4, 4, 1, 5, 8, 1, 1, {1.5, 0.95, 0.17, 0.17}},    // 3: of long ones
+    {8, 4, 2, 1, 5, 4, 2, 2, {2, 0.9, 0.22, 0.385}},      // 4: up to eight rows
+    {8, 2, 4, 1, 4, 3, 1, 2, {2.5, 0.95, 0.12, 0.24}},    // 5: of few lines
+    {16, 4, 2, 1, 4, 3, 2, 2, {3, 0.75, 0.25, 0.438}},    // 6: up to 16 rows
+    {16, 2, 4, 1, 3, 2, 2, 2, {2.5, 0.7, 0.12, 0.24}},    // 7: of few lines
+};
+inline constexpr int kByteTilingCount = sizeof(kByteTilings) / sizeof(kByteTilings[0]);
+
+constexpr int FewTilingCount(CodeFormat format) {
+  return IsChain(format)         ? kChainTilingCount
+         : CodeBits(format) == 8 ? kByteTilingCount
+                                 : kFewTilingCount;
+}
+constexpr FewTiling FewTilingOf(CodeFormat format, int tiling) {
+  return IsChain(format)         ? kChainTilings[tiling]
+         : CodeBits(format) == 8 ? kByteTilings[tiling]
+                                 : kFewTilings[tiling];
 }
 
 // Any number of rows. `groups` warpgroups have `line_blocks` blocks of 64 lines each, by all rows
@@ -61,24 +85,36 @@ struct WideTiling {
   int cluster;      // 1 or 2
   int stages;       // of 128 of K
   int batch;        // 2, 4 or 8
-  int chain_batch;  // the same where sums are one chain
   int blocks;       // on a multiprocessor
   TilingCost cost;
 };
 
 inline constexpr WideTiling kWideTilings[] = {
-    {64, 1, 1, 2, 9, 8, 8, 1, {2, 0.71, 0.36, 0.36}},     // 0: few lines
-    {64, 2, 2, 2, 6, 8, 8, 1, {3, 0.71, 0.96, 0.96}},     // 1: many lines
-    {128, 2, 1, 2, 4, 8, 4, 1, {3, 0.71, 0.78, 0.78}},    // 2: some hundred rows
-    {128, 2, 2, 1, 4, 2, 4, 1, {3, 0.71, 1.42, 1.42}},    // 3: large products
-    {128, 2, 2, 2, 4, 2, 4, 1, {3, 0.71, 1.44, 1.44}},    // 4
-    {16, 2, 1, 1, 8, 4, 4, 2, {1.5, 0.91, 0.41, 0.615}},  // 5: 16 rows of many lines
-};
-// Their costs where sums are one chain.
-inline constexpr TilingCost kWideChainCosts[] = {
-    {2, 0.71, 0.38, 0.38}, {3, 0.71, 1.06, 1.06}, {3, 0.71, 0.78, 0.78},
-    {3, 0.71, 1.44, 1.44}, {3, 0.71, 1.46, 1.46}, {1.5, 0.78, 0.48, 0.84},
+    {64, 1, 1, 2, 9, 8, 1, {2, 0.7, 0.36, 0.36}},     // 0: few lines
+    {64, 2, 2, 2, 6, 8, 1, {3, 0.7, 1, 1}},           // 1: many lines
+    {128, 2, 1, 2, 4, 8, 1, {4, 0.7, 0.78, 0.78}},    // 2: some hundred rows
+    {128, 2, 2, 1, 4, 2, 1, {4, 0.7, 1.46, 1.46}},    // 3: large products
+    {128, 2, 2, 2, 4, 2, 1, {4, 0.7, 1.46, 1.46}},    // 4
+    {16, 2, 1, 1, 8, 4, 2, {1.5, 0.7, 0.43, 0.645}},  // 5: 16 rows of many lines
 };
 inline constexpr int kWideTilingCount = sizeof(kWideTilings) / sizeof(kWideTilings[0]);
+
+// The same shapes where sums are one chain, and for codes of 8 bits.
+inline constexpr WideTiling kWideChainTilings[kWideTilingCount] = {
+    {64, 1, 1, 2, 9, 8, 1, {2, 0.7, 0.38, 0.38}},  {64, 2, 2, 2, 6, 8, 1, {3, 0.7, 1.06, 1.06}},
+    {128, 2, 1, 2, 4, 4, 1, {4, 0.7, 0.78, 0.78}}, {128, 2, 2, 1, 4, 4, 1, {4, 0.7, 1.48, 1.48}},
+    {128, 2, 2, 2, 4, 4, 1, {4, 0.7, 1.48, 1.48}}, {16, 2, 1, 1, 8, 4, 2, {1.5, 0.7, 0.47, 0.823}},
+};
+inline constexpr WideTiling kWideByteTilings[kWideTilingCount] = {
+    {64, 1, 1, 2, 8, 8, 1, {2, 0.7, 0.41, 0.41}},  {64, 2, 2, 2, 4, 4, 1, {4, 0.7, 1.16, 1.16}},
+    {128, 2, 1, 2, 4, 4, 1, {3, 0.7, 0.88, 0.88}}, {128, 2, 2, 1, 3, 2, 1, {4, 0.7, 1.66, 1.66}},
+    {128, 2, 2, 2, 3, 2, 1, {4, 0.7, 1.68, 1.68}}, {16, 2, 1, 1, 4, 4, 2, {2, 0.85, 0.47, 0.823}},
+};
+
+constexpr WideTiling WideTilingOf(CodeFormat format, int tiling) {
+  return IsChain(format)         ? kWideChainTilings[tiling]
+         : CodeBits(format) == 8 ? kWideByteTilings[tiling]
+                                 : kWideTilings[tiling];
+}
 
 }  // namespace gemmd::hopper::quant

@@ -39,13 +39,13 @@ inline namespace GEMMD_BACKEND {
 
 template <int kTiling, class Decoder>
 struct WideLayout {
-  static constexpr WideTiling kValues = kWideTilings[kTiling];
+  static constexpr WideTiling kValues = WideTilingOf(Decoder::kFormat, kTiling);
   static constexpr int kRows = kValues.rows;
   static constexpr int kGroups = kValues.groups;
   static constexpr int kLineBlocks = kValues.line_blocks;
   static constexpr int kCluster = kValues.cluster;
   static constexpr int kStages = kValues.stages;
-  static constexpr int kBatch = Decoder::kIsChain ? kValues.chain_batch : kValues.batch;
+  static constexpr int kBatch = kValues.batch;
   static constexpr int kBatches = kSteps / kBatch;  // of a group of K
   static constexpr int kTileChunks = kGroups * kLineBlocks;
   static constexpr int kTileLines = kTileChunks * kChunkLines;
@@ -53,7 +53,7 @@ struct WideLayout {
   static constexpr bool kMovesRegisters = kGroups == 2 && kValues.blocks == 1;
   static constexpr int kThreads = kGroups * kWarpgroup + (kMovesRegisters ? kWarpgroup : 64);
 
-  static constexpr int kChunkCodes = kChunkStrips * kCodeBytes;
+  static constexpr int kChunkCodes = kChunkStrips * Decoder::kCodeBytes;
   static constexpr int kChunkScales = kChunkStrips * Decoder::kScaleBytes;
   static constexpr int kChunkZeros = Decoder::kHasZeros ? kChunkStrips * kZeroBytes : 0;
   static constexpr int kSlabBytes = kRows * 128;  // 64 of K of A
@@ -138,21 +138,21 @@ class WideWeightLoader {
     if (wraps_) ptx::MbarrierWait(block_.Empty(stage), ring_.parity ^ 1);
     const ptx::SharedAddress full = block_.Full(stage);
     ptx::MbarrierArriveExpect(full, Layout::kWeightBytes);
-    const std::int64_t first =
-        std::int64_t{block_.LineTile(params_, tile_)} * Layout::kTileChunks * params_.k_groups +
-        group_;
+    const std::int64_t first = std::int64_t{block_.LineTile(params_, tile_)} * Layout::kTileChunks;
     GEMMD_UNROLL
-    for (int chunk = 0; chunk < Layout::kTileChunks; ++chunk) {
-      const std::int64_t from = first + std::int64_t{chunk} * params_.k_groups;
-      const std::uint32_t to = stage * Layout::kTileChunks + static_cast<std::uint32_t>(chunk);
-      const auto load = [&](int at, const std::uint8_t* plane, int bytes) {
+    for (int nth = 0; nth < Layout::kTileChunks; ++nth) {
+      const std::int64_t chunk = first + nth;
+      const std::int64_t group = chunk * params_.k_groups + group_;
+      const std::int64_t of_scales = params_.scales_are_of_lines ? chunk : group;
+      const std::uint32_t to = stage * Layout::kTileChunks + static_cast<std::uint32_t>(nth);
+      const auto load = [&](int at, const std::uint8_t* plane, std::int64_t from, int bytes) {
         ptx::BulkLoad(block_.shared + at + to * bytes, plane + from * bytes,
                       static_cast<std::uint32_t>(bytes), full, params_.weight_policy);
       };
-      load(Layout::kCodesAt, params_.codes, Layout::kChunkCodes);
-      load(Layout::kScalesAt, params_.scales, Layout::kChunkScales);
+      load(Layout::kCodesAt, params_.codes, group, Layout::kChunkCodes);
+      load(Layout::kScalesAt, params_.scales, of_scales, Layout::kChunkScales);
       if constexpr (Decoder::kHasZeros) {
-        load(Layout::kZerosAt, params_.zero_points, Layout::kChunkZeros);
+        load(Layout::kZerosAt, params_.zero_points, of_scales, Layout::kChunkZeros);
       }
     }
     wraps_ = ring_.Next() || wraps_;
@@ -264,6 +264,9 @@ class WideConsumer {
   using Sums = float[Layout::kSums];
   using Totals = float[Layout::kLineBlocks][Layout::kSums];
   using Fragments = std::uint32_t[Layout::kBatch][4];
+  // Steps of a load of codes, and loads of a batch.
+  static constexpr int kLoadSteps = 4 / Decoder::kStepWords;
+  static constexpr int kCodeLoads = Layout::kBatch < kLoadSteps ? 1 : Layout::kBatch / kLoadSteps;
   static constexpr int kIndices = Layout::kBatches * Layout::kLineBlocks;  // of a stage
   static constexpr bool kStaggers = Layout::kGroups == 2;
 
@@ -274,22 +277,22 @@ class WideConsumer {
     const std::uint32_t unit =
         units_ + (stage * Layout::kTileChunks + static_cast<std::uint32_t>(block)) * kChunkStrips;
     const ptx::SharedAddress codes =
-        block_.shared + Layout::kCodesAt + unit * kCodeBytes + lane_ * 16;
+        block_.shared + Layout::kCodesAt + unit * Decoder::kCodeBytes + lane_ * 16;
     if constexpr (kFirst == 0) {
       next_decoder_.Load(block_.shared + Layout::kScalesAt + unit * Decoder::kScaleBytes +
                              lane_ / 4 * (Decoder::kScaleBytes / 8),
                          block_.shared + Layout::kZerosAt + unit * kZeroBytes + lane_ / 4 * 2);
       if constexpr (Decoder::kIsChain) is_large_ = ptx::AnyInWarp(next_decoder_.HasLarge());
     }
-    if constexpr (kFirst % 4 == 0) {
-      words_[0] = ptx::LoadShared<ptx::Vector4>(codes + kFirst / 4 * (kCodeBytes / 2));
-    }
-    if constexpr (Layout::kBatch == 8) {
-      words_[1] = ptx::LoadShared<ptx::Vector4>(codes + kCodeBytes / 2);
+    if constexpr (kFirst % kLoadSteps == 0) {
+      GEMMD_UNROLL
+      for (int load = 0; load < kCodeLoads; ++load) {
+        words_[load] = ptx::LoadShared<ptx::Vector4>(codes + (kFirst / kLoadSteps + load) * 512);
+      }
     }
   }
   template <int kFirst, bool kLarge = false>
-  GEMMD_DEVICE void DecodeBatch(Fragments& fragments) const {
+  GEMMD_DEVICE void DecodeBatch(Fragments& fragments) {
     if constexpr (Decoder::kIsChain && !kLarge) {
       if (is_large_) {
         DecodeBatch<kFirst, true>(fragments);
@@ -298,9 +301,9 @@ class WideConsumer {
     }
     GEMMD_UNROLL
     for (int i = 0; i < Layout::kBatch; ++i) {
-      const int step = kFirst + i;
-      next_decoder_.template Decode<kLarge>(
-          WordOf(words_[Layout::kBatch == 8 ? step / 4 : 0], step % 4), step, fragments[i]);
+      std::uint32_t words[Decoder::kStepWords];
+      TakeWords(words_, kFirst + i, words);
+      next_decoder_.template Decode<kLarge>(words, kFirst + i, fragments[i]);
     }
     GEMMD_UNROLL
     for (int i = 0; i < Layout::kBatch; ++i) ptx::KeepAll(fragments[i]);
@@ -319,9 +322,9 @@ class WideConsumer {
     }
     ptx::WgmmaCommit();
   }
-  GEMMD_DEVICE static void Add(Sums& total, const Sums& sums, std::uint32_t scales) {
-    const float low = ScaleOf(scales, 0);
-    const float high = ScaleOf(scales, 1);
+  GEMMD_DEVICE void Add(Sums& total, const Sums& sums) const {
+    const float low = ScaleOf(scales_, 0, params_.scales_are_bf16);
+    const float high = ScaleOf(scales_, 1, params_.scales_are_bf16);
     GEMMD_UNROLL
     for (int i = 0; i < Layout::kSums; ++i) {
       total[i] = std::fma(i % 4 < 2 ? low : high, sums[i], total[i]);
@@ -392,6 +395,10 @@ class WideConsumer {
     }
     // The batch before is over, whose registers the next one gets.
     if constexpr (kOfBlock != 0) ptx::WgmmaWait<1>();
+    // All of the block is decoded, and its decoder about to be that of the next.
+    if constexpr (Decoder::kHasNan && kNextStep == 0) {
+      if (ptx::AnyInWarp(next_decoder_.HasNan())) next_decoder_.PoisonLines(scales_);
+    }
     // In a branch, which there always is but at the end: else the compiler decodes behind the wait
     // that follows.
     if (kNext == 0 ? !is_last : params_.k_groups > 0) {
@@ -405,7 +412,7 @@ class WideConsumer {
     }
     if constexpr (kOfBlock == Layout::kBatches - 1) {
       ptx::WgmmaWait<0>();
-      Add(totals[kBlock], sums, scales_);
+      Add(totals[kBlock], sums);
     }
     if constexpr (kIndex + 1 < kIndices) {
       Batch<kIndex + 1, kParity>(totals, sums, fragments, stage, is_last, is_first);
@@ -543,9 +550,9 @@ class WideConsumer {
   ptx::SharedAddress empty_;
   mma::RingPosition<Layout::kStages> ring_;
   // The words of the batch that is decoded next, and the scales of the block that is multiplied.
-  ptx::Vector4 words_[Layout::kBatch == 8 ? 2 : 1];
+  ptx::Vector4 words_[kCodeLoads];
   Decoder next_decoder_;
-  std::uint32_t scales_;
+  typename Decoder::Scales scales_;
   bool is_large_;  // whether it has large scales, of a chain
 };
 

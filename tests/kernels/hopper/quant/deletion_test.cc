@@ -14,14 +14,13 @@ DeletionCheck QuantFew() {
   return {{kSource, "kernels/hopper/quant/few_chain.h", "kernels/hopper/quant/few_layout.h",
            "kernels/hopper/quant/few_loaders.h"},
           {
-              OnlyAligns(kSource, 4, "for the next barrier alone"),
-              OnlyAligns(kSource, 5, "nothing comes after it"),
               OnlyAligns(kSource, 6, "nothing comes after it"),
               {kSource, "ptx::WaitForPrecedingGrid();", 3,
                "who has a stage of A has waited by it; else it would wait awake"},
           },
-          {RunOf(RunFew<0>, {1, 64, 6144 - 128}), RunOf(RunFew<3>, {16, 64, 2048 - 128}),
-           RunOf(RunChain<0>, {1, 64, 6144 - 128}), RunOf(RunChain<2>, {16, 64, 4096 - 128})}};
+          {RunOf(RunFew<0>, {1, 64, 6144 - 128}), RunOf(RunFew<7>, {16, 64, 2048 - 128}),
+           RunOf(RunFewLines<4>, {8, 64, 2048 - 128}), RunOf(RunChain<0>, {1, 64, 6144 - 128}),
+           RunOf(RunChain<2>, {16, 64, 4096 - 128})}};
 }
 DELETION_TEST(QuantFew)
 

@@ -16,6 +16,11 @@ std::string RunLaunch(const Shape& shape, const emulator::Options& options,
   QuantCase its = {shape.m, shape.n, shape.k};
   its.b = of_b;
   its.has_any_scale = true;
+  its.has_nan = true;
+  if (of_b == DataType::kInt8) {
+    its.scales_of = ScalesOf::kLines;
+    its.has_zero_points = true;
+  }
   its.d = DataType::kF32;  // so that no bit of a sum is rounded away
   its.b_is_settled = options.seed % 2 == 1;
   QuantRun run(its);
@@ -47,6 +52,27 @@ std::string RunChain(const Shape& shape, const emulator::Options& options) {
   namespace quant = hopper::quant;
   return RunLaunch(shape, options, quant::LaunchFewOf<kTiling, quant::Mxfp4Decoder>,
                    DataType::kFp4E2M1);
+}
+
+// By fp8 with NaN in some lines, and by int8 with one scale and one zero point for a line.
+template <int kTiling>
+std::string RunFewBytes(const Shape& shape, const emulator::Options& options) {
+  return RunLaunch(shape, options, hopper::quant::LaunchFewBytes<kTiling>, DataType::kFp8E4M3);
+}
+
+template <int kTiling>
+std::string RunWideBytes(const Shape& shape, const emulator::Options& options) {
+  return RunLaunch(shape, options, hopper::quant::LaunchWideBytes<kTiling>, DataType::kFp8E4M3);
+}
+
+template <int kTiling>
+std::string RunFewLines(const Shape& shape, const emulator::Options& options) {
+  return RunLaunch(shape, options, hopper::quant::LaunchFewBytes<kTiling>, DataType::kInt8);
+}
+
+template <int kTiling>
+std::string RunWideLines(const Shape& shape, const emulator::Options& options) {
+  return RunLaunch(shape, options, hopper::quant::LaunchWideBytes<kTiling>, DataType::kInt8);
 }
 
 template <int kTiling>

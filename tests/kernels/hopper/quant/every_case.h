@@ -17,33 +17,29 @@ void ExpectBitsOfTheModel(QuantRun* run, const Launch& launch, const emulator::O
   EXPECT_TRUE(run->d_plane.IsPaddingUntouched());
 }
 
-// Calls expect(case) for the case in every format and layout.
+// Calls expect(case) for the case in every layout of its format, with every kind of scale.
 template <class Expect>
-void ForEveryFormatAndLayout(QuantCase c, const Expect& expect) {
-  for (int which = 0; which < 32; ++which) {
-    c.a = (which & 1) != 0 ? DataType::kF16 : DataType::kBf16;
-    c.b = (which & 2) != 0 ? DataType::kUint4 : DataType::kInt4;
-    c.has_zero_points = (which & 4) != 0;
-    c.b_is_k_major = (which & 8) != 0;
-    c.d_order = (which & 16) != 0 ? Order::kColumnMajor : Order::kRowMajor;
-    c.d = which % 3 == 0 ? DataType::kF32 : c.a;
-    c.b_is_settled = which % 5 != 0;
-    SCOPED_TRACE(which);
-    expect(c);
-  }
-}
-
-// Cases of mxfp4, in its layouts.
-template <class Expect>
-void ForEveryLayoutOfMxfp4(QuantCase c, const Expect& expect) {
-  c.b = DataType::kFp4E2M1;
+void ForEveryLayout(QuantCase c, const Expect& expect) {
   constexpr DataType kOutputs[] = {DataType::kBf16, DataType::kF16, DataType::kF32};
-  for (int which = 0; which < 12; ++which) {
+  constexpr ScalesOf kScales[] = {ScalesOf::kGroups, ScalesOf::kBlocks, ScalesOf::kLines,
+                                  ScalesOf::kAll};
+  const bool is_int4 = c.b == DataType::kInt4;
+  for (unsigned which = 0; which < 24; ++which) {
     c.d = kOutputs[which % 3];
     c.b_is_k_major = (which & 1) != 0;
     c.d_order = (which & 2) != 0 ? Order::kColumnMajor : Order::kRowMajor;
-    c.has_any_scale = (which & 4) != 0;
     c.b_is_settled = which % 5 != 0;
+    if (c.is_mxfp4()) {
+      if (which == 12) break;
+      c.has_any_scale = (which & 4) != 0;
+    } else {
+      c.a = (which & 4) != 0 ? DataType::kF16 : DataType::kBf16;
+      c.has_zero_points = c.b != DataType::kFp8E4M3 && (which & 8) != 0;
+      c.has_nan = which % 3 == 1;
+      c.has_bf16_scales = which % 5 < 2;
+      if (c.has_bytes()) c.scales_of = kScales[which / 2 % 4];
+      if (is_int4) c.b = which % 7 < 3 ? DataType::kUint4 : DataType::kInt4;
+    }
     SCOPED_TRACE(which);
     expect(c);
   }

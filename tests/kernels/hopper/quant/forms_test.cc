@@ -10,48 +10,46 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/hopper/quant/zero_kind.h"
+#include "kernels/hopper/quant/packed_places.h"
 #include "tests/kernels/hopper/quant/quant_planes.h"
 
 namespace gemmd::testing {
 namespace {
 
 using hopper::quant::CodeFormat;
+using hopper::quant::CodeFormatOf;
 using hopper::quant::ConfigOf;
 using hopper::quant::Form;
 using hopper::quant::FormKind;
 using hopper::quant::FormsOf;
+using hopper::quant::kCodeFormats;
 using hopper::quant::QuickestForm;
 using hopper::quant::Takes;
 
-DeviceTraits H100() {
+DeviceTraits H200() {
   DeviceTraits traits;
   traits.kind = DeviceKind::kCuda;
   traits.compute_capability = 90;
   traits.compute_units = 132;
-  traits.memory_gbps = 3084;
+  traits.memory_gbps = 4814;
   return traits;
 }
 
-Problem Of(std::int64_t m, std::int64_t n, std::int64_t k) { return MakeQuantProblem({m, n, k}); }
-
-Problem OfMxfp4(std::int64_t m, std::int64_t n, std::int64_t k) {
+Problem Of(DataType b, std::int64_t m, std::int64_t n, std::int64_t k) {
   QuantCase c = {m, n, k};
-  c.b = DataType::kFp4E2M1;
+  c.b = b;
   return MakeQuantProblem(c);
 }
-
-constexpr CodeFormat kFormats[] = {CodeFormat::kInteger, CodeFormat::kE2m1};
+constexpr DataType kInt4 = DataType::kInt4;
+constexpr DataType kMxfp4 = DataType::kFp4E2M1;
+constexpr DataType kTypes[] = {kInt4, kMxfp4, DataType::kInt8, DataType::kFp8E4M3};
 
 std::string NameOf(const Form& form) {
-  const char* const kind = form.kind == FormKind::kFew     ? "f"
-                           : form.kind == FormKind::kChain ? "c"
-                                                           : "w";
-  return absl::StrCat(kind, form.tiling);
+  return absl::StrCat(form.kind == FormKind::kFew ? "f" : "w", form.tiling);
 }
 
 TEST(Forms, HaveConfigsOfTheirOwn) {
-  for (const CodeFormat format : kFormats) {
+  for (const CodeFormat format : kCodeFormats) {
     for (const Form& x : FormsOf(format)) {
       for (const Form& y : FormsOf(format)) EXPECT_EQ(ConfigOf(x) == ConfigOf(y), x == y);
     }
@@ -63,8 +61,9 @@ TEST(Forms, TakeEveryProblem) {
   emulated.kind = DeviceKind::kEmulated;
   for (std::int64_t m = 1; m < 3000; m += 1 + m / 5) {
     for (std::int64_t n = 1; n < 9000; n += 1 + n / 3) {
-      for (const DeviceTraits& device : {H100(), emulated}) {
-        for (const Problem& problem : {Of(m, n, 256), OfMxfp4(m, n, 256)}) {
+      for (const DeviceTraits& device : {H200(), emulated}) {
+        for (const DataType b : kTypes) {
+          const Problem problem = Of(b, m, n, 256);
           EXPECT_TRUE(Takes(QuickestForm(problem, device), problem));
         }
       }
@@ -72,36 +71,54 @@ TEST(Forms, TakeEveryProblem) {
   }
 }
 
-// Those that an H100 took least time with, or at most 5 % more.
+// Those that an H200 took least time with, or at most 5 % more.
 TEST(Forms, AreThoseThatWereMeasuredAsQuickest) {
+  constexpr DataType kInt8 = DataType::kInt8;
   const std::pair<Problem, std::vector<std::string>> cases[] = {
-      {Of(1, 4096, 4096), {"f0", "f1"}},    {Of(1, 8192, 8192), {"f0", "f2"}},
-      {Of(1, 28672, 8192), {"f0"}},         {Of(8, 8192, 8192), {"f2"}},
-      {Of(16, 8192, 8192), {"f3"}},         {Of(16, 28672, 8192), {"w5"}},
-      {Of(32, 8192, 8192), {"w0"}},         {Of(32, 28672, 8192), {"w1"}},
-      {Of(64, 8192, 8192), {"w0"}},         {Of(64, 28672, 8192), {"w1"}},
-      {Of(256, 8192, 8192), {"w2"}},        {Of(1024, 8192, 8192), {"w3", "w4"}},
-      {Of(4096, 4096, 4096), {"w3", "w4"}}, {Of(4096, 8192, 8192), {"w3", "w4"}},
-      {OfMxfp4(1, 4096, 4096), {"c0"}},     {OfMxfp4(1, 8192, 8192), {"c0"}},
-      {OfMxfp4(1, 28672, 8192), {"c0"}},    {OfMxfp4(8, 8192, 8192), {"c1"}},
-      {OfMxfp4(16, 8192, 8192), {"c2"}},    {OfMxfp4(16, 28672, 8192), {"c2"}},
-      {OfMxfp4(64, 8192, 8192), {"w0"}},    {OfMxfp4(64, 28672, 8192), {"w1"}},
-      {OfMxfp4(256, 8192, 8192), {"w2"}},   {OfMxfp4(4096, 8192, 8192), {"w3", "w4"}}};
+      {Of(kInt4, 1, 1024, 8192), {"f2"}},
+      {Of(kInt4, 1, 4096, 4096), {"f1"}},
+      {Of(kInt4, 1, 8192, 8192), {"f0", "f1"}},
+      {Of(kInt4, 1, 28672, 8192), {"f0"}},
+      {Of(kInt4, 8, 1024, 8192), {"f6"}},
+      {Of(kInt4, 8, 8192, 8192), {"f4"}},
+      {Of(kInt4, 16, 8192, 8192), {"f7", "f8"}},
+      {Of(kInt4, 16, 28672, 8192), {"w5"}},
+      {Of(kInt4, 64, 8192, 8192), {"w0"}},
+      {Of(kInt4, 64, 28672, 8192), {"w1"}},
+      {Of(kInt4, 256, 8192, 8192), {"w2"}},
+      {Of(kInt4, 1024, 8192, 8192), {"w3", "w4"}},
+      {Of(kMxfp4, 1, 8192, 8192), {"f0"}},
+      {Of(kMxfp4, 1, 28672, 8192), {"f0"}},
+      {Of(kMxfp4, 8, 8192, 8192), {"f1"}},
+      {Of(kMxfp4, 16, 8192, 8192), {"f2"}},
+      {Of(kMxfp4, 64, 8192, 8192), {"w0"}},
+      {Of(kMxfp4, 64, 28672, 8192), {"w1"}},
+      {Of(kMxfp4, 256, 8192, 8192), {"w2"}},
+      {Of(kMxfp4, 4096, 8192, 8192), {"w2", "w3", "w4"}},
+      {Of(kInt8, 1, 1024, 8192), {"f2"}},
+      {Of(kInt8, 1, 4096, 4096), {"f1"}},
+      {Of(kInt8, 1, 8192, 8192), {"f0", "f1", "f3", "f4"}},
+      {Of(kInt8, 8, 8192, 8192), {"f4", "f5"}},
+      {Of(kInt8, 16, 8192, 8192), {"f6", "f7"}},
+      {Of(kInt8, 16, 28672, 8192), {"w5"}},
+      {Of(kInt8, 64, 8192, 8192), {"w0"}},
+      {Of(kInt8, 64, 28672, 8192), {"w1"}},
+      {Of(kInt8, 256, 8192, 8192), {"w2"}},
+      {Of(kInt8, 4096, 8192, 8192), {"w2", "w3", "w4"}}};
   for (const auto& [problem, quickest] : cases) {
-    const std::string chosen = NameOf(QuickestForm(problem, H100()));
+    const std::string chosen = NameOf(QuickestForm(problem, H200()));
     EXPECT_TRUE(std::find(quickest.begin(), quickest.end(), chosen) != quickest.end())
         << ToString(problem) << " is given " << chosen;
   }
 }
 
 TEST(Forms, TakeNoLessForMore) {
-  for (const CodeFormat format : kFormats) {
-    const auto of = format == CodeFormat::kInteger ? Of : OfMxfp4;
-    for (const Form& form : FormsOf(format)) {
+  for (const DataType b : kTypes) {
+    for (const Form& form : FormsOf(CodeFormatOf(Of(b, 1, 128, 128)))) {
       const std::int64_t m = form.kind == FormKind::kWide ? 64 : 1;
-      const double us = PredictedUs(form, of(m, 8192, 8192), H100());
-      EXPECT_LE(us, PredictedUs(form, of(m, 16384, 8192), H100())) << NameOf(form);
-      EXPECT_LE(us, PredictedUs(form, of(m, 8192, 16384), H100())) << NameOf(form);
+      const double us = PredictedUs(form, Of(b, m, 8192, 8192), H200());
+      EXPECT_LE(us, PredictedUs(form, Of(b, m, 16384, 8192), H200())) << NameOf(form);
+      EXPECT_LE(us, PredictedUs(form, Of(b, m, 8192, 16384), H200())) << NameOf(form);
     }
   }
 }

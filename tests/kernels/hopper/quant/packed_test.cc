@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "kernels/gemm.h"
-#include "kernels/hopper/quant/zero_kind.h"
 #include "tests/kernels/hopper/quant/every_case.h"
 #include "tests/kernels/hopper/quant/quant_planes.h"
 
@@ -32,16 +32,22 @@ std::string ReasonOf(const Problem& problem, const char* name = kName) {
   return Explain(BuiltinRegistry(), problem, Emulated(), name).front().rejection;
 }
 
-QuantCase Mxfp4(std::int64_t m, std::int64_t n, std::int64_t k) {
+QuantCase Of(DataType b, std::int64_t m, std::int64_t n, std::int64_t k) {
   QuantCase c = {m, n, k};
-  c.b = DataType::kFp4E2M1;
+  c.b = b;
   return c;
 }
+QuantCase Mxfp4(std::int64_t m, std::int64_t n, std::int64_t k) {
+  return Of(DataType::kFp4E2M1, m, n, k);
+}
 
-TEST(PackedInt4, EveryConfigGivesTheBitsOfTheModel) {
-  const Kernel& kernel = *BuiltinRegistry().Find(kName);
+class PackedWeights : public ::testing::TestWithParam<std::pair<DataType, const char*>> {};
+
+TEST_P(PackedWeights, HaveTheBitsOfTheModelInEveryConfig) {
+  const auto& [type, name] = GetParam();
+  const Kernel& kernel = *BuiltinRegistry().Find(name);
   for (const std::int64_t m : {1, 7, 16, 70}) {
-    QuantRun run({m, 512, 192});
+    QuantRun run(Of(type, m, 512, 192));
     const Problem problem = Packed(run.problem);
     const std::vector<Config> configs = kernel.Alternatives(problem, Emulated());
     EXPECT_GE(configs.size(), 6U);
@@ -57,23 +63,24 @@ TEST(PackedInt4, EveryConfigGivesTheBitsOfTheModel) {
   }
 }
 
-TEST(PackedMxfp4, EveryConfigGivesTheBitsOfTheModel) {
-  const Kernel& kernel = *BuiltinRegistry().Find(kMxfp4Name);
-  for (const std::int64_t m : {1, 7, 16, 70}) {
-    QuantRun run(Mxfp4(m, 512, 192));
-    const Problem problem = Packed(run.problem);
-    const std::vector<Config> configs = kernel.Alternatives(problem, Emulated());
-    EXPECT_GE(configs.size(), 6U);
-    for (const Config& config : configs) {
-      SCOPED_TRACE(ToString(config));
-      ExpectBitsOfTheModel(&run,
-                           [&](const LaunchTarget& target) {
-                             return kernel.Launch(problem, config, run.MakeArguments(), target);
-                           },
-                           {});
-    }
+TEST_P(PackedWeights, AreServedByTheEntryOfTheirFormatAlone) {
+  const auto& [type, name] = GetParam();
+  const Problem problem = MakeQuantProblem(Of(type, 5, 128, 256));
+  EXPECT_EQ(Select(BuiltinRegistry(), Packed(problem), Emulated())->kernel->traits().name, name);
+  EXPECT_EQ(ReasonOf(problem, name), "takes B that stays on the device, where it is packed");
+  int offered = 0;
+  for (const Candidate& each : Explain(BuiltinRegistry(), Packed(problem), Emulated())) {
+    offered += each.rejection.empty() ? 1 : 0;
   }
+  EXPECT_EQ(offered, 1);
 }
+
+INSTANTIATE_TEST_SUITE_P(All, PackedWeights,
+                         ::testing::Values(std::pair(DataType::kInt4, kName),
+                                           std::pair(DataType::kFp4E2M1, kMxfp4Name),
+                                           std::pair(DataType::kInt8, "sm90/packed_int8"),
+                                           std::pair(DataType::kFp8E4M3, "sm90/packed_fp8")),
+                         [](const auto& info) { return std::string(Name(info.param.first)); });
 
 // A B that stays has the bits of one that comes with its product, which is decoded to bf16 and
 // multiplied as any bf16 is; unless its scales are very far apart, so the ids differ.
@@ -135,16 +142,6 @@ TEST(PackedInt4, TheOrderOfScalesIsNoPartOfTheNumerics) {
   along_lines.b_is_k_major = false;
   EXPECT_EQ(kernel.NumericsId(Packed(MakeQuantProblem(along_lines))),
             kernel.NumericsId(Packed(MakeQuantProblem({5, 128, 256}))));
-}
-
-TEST(PackedInt4, ServesAPackedBAlone) {
-  const Problem problem = MakeQuantProblem({5, 128, 256});
-  EXPECT_EQ(Select(BuiltinRegistry(), Packed(problem), Emulated())->kernel->traits().name, kName);
-  EXPECT_EQ(ReasonOf(problem), "takes B that stays on the device, where it is packed");
-  const std::vector<Candidate> others = Explain(BuiltinRegistry(), Packed(problem), Emulated());
-  int offered = 0;
-  for (const Candidate& each : others) offered += each.rejection.empty() ? 1 : 0;
-  EXPECT_EQ(offered, 1);
 }
 
 TEST(PackedInt4, SaysWhatItDoesNotTake) {

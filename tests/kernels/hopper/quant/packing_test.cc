@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "kernels/hopper/quant/zero_kind.h"
+#include "tests/kernels/hopper/quant/every_case.h"
 #include "tests/kernels/hopper/quant/quant_planes.h"
 
 namespace gemmd::testing {
@@ -43,38 +43,25 @@ void ExpectPlane(const Problem& problem, const PlaneCase& c) {
 }
 
 TEST(Packing, GivesEveryByteAndTakesItBack) {
-  for (int which = 0; which < 24; ++which) {
-    QuantCase c;
-    c.n = which % 3 == 0 ? 64 : which % 3 == 1 ? 200 : 1;
-    c.k = which % 3 == 0 ? 256 : which % 3 == 1 ? 192 : 64;
-    c.b = which / 3 % 2 == 0 ? DataType::kInt4 : DataType::kUint4;
-    c.has_zero_points = which / 6 % 2 == 0;
-    c.b_is_k_major = which / 12 % 2 == 0;
-    SCOPED_TRACE(which);
-    QuantRun run(c);
-    const auto scales = static_cast<std::uint64_t>(c.n * run.groups);
-    ExpectPlane(run.problem,
-                {WeightPlane::kCodes, &run.codes, run.problem.b.size_bytes(), &run.packed_codes});
-    ExpectPlane(run.problem, {WeightPlane::kScales, &run.scales, 2 * scales, &run.packed_scales});
-    if (!c.has_zero_points) continue;
-    ExpectPlane(run.problem, {WeightPlane::kZeroPoints, &run.zeros, scales, &run.packed_zeros});
-  }
-}
-
-TEST(Packing, GivesEveryByteOfMxfp4AndTakesItBack) {
-  for (int which = 0; which < 6; ++which) {
-    QuantCase c;
-    c.n = which % 3 == 0 ? 64 : which % 3 == 1 ? 200 : 1;
-    c.k = which % 3 == 0 ? 256 : which % 3 == 1 ? 192 : 64;
-    c.b = DataType::kFp4E2M1;
-    c.b_is_k_major = which / 3 == 0;
-    c.has_any_scale = true;
-    SCOPED_TRACE(which);
-    QuantRun run(c);
-    ExpectPlane(run.problem,
-                {WeightPlane::kCodes, &run.codes, run.problem.b.size_bytes(), &run.packed_codes});
-    ExpectPlane(run.problem, {WeightPlane::kScales, &run.scales,
-                              static_cast<std::uint64_t>(c.n * c.k / 32), &run.packed_scales});
+  constexpr std::int64_t kSizes[][2] = {{64, 256}, {200, 192}, {1, 64}};
+  for (const DataType b :
+       {DataType::kInt4, DataType::kFp4E2M1, DataType::kInt8, DataType::kFp8E4M3}) {
+    for (const auto& [n, k] : kSizes) {
+      QuantCase of_format = {1, n, k};
+      of_format.b = b;
+      ForEveryLayout(of_format, [](const QuantCase& c) {
+        SCOPED_TRACE(Name(c.b));
+        QuantRun run(c);
+        const auto scales = static_cast<std::uint64_t>(run.scale_count);
+        ExpectPlane(run.problem, {WeightPlane::kCodes, &run.codes, run.problem.b.size_bytes(),
+                                  &run.packed_codes});
+        ExpectPlane(run.problem,
+                    {WeightPlane::kScales, &run.scales,
+                     scales * static_cast<std::uint64_t>(run.ScaleSize()), &run.packed_scales});
+        if (!c.has_zero_points) return;
+        ExpectPlane(run.problem, {WeightPlane::kZeroPoints, &run.zeros, scales, &run.packed_zeros});
+      });
+    }
   }
 }
 
@@ -91,6 +78,17 @@ TEST(Packing, TakesAsManyBytesAsWereSent) {
   c.has_zero_points = false;
   EXPECT_EQ(PackedBytes(MakeQuantProblem(c), WeightPlane::kCodes), 256 * 640 / 2);
   EXPECT_EQ(PackedBytes(MakeQuantProblem(c), WeightPlane::kScales), 256 * 640 / 32);
+  c.b = DataType::kInt8;
+  c.has_zero_points = true;
+  EXPECT_EQ(PackedBytes(MakeQuantProblem(c), WeightPlane::kCodes), 256 * 640);
+  EXPECT_EQ(PackedBytes(MakeQuantProblem(c), WeightPlane::kScales), 256 * 5 * 4);
+  c.scales_of = ScalesOf::kLines;
+  EXPECT_EQ(PackedBytes(MakeQuantProblem(c), WeightPlane::kScales), 256 * 4);
+  EXPECT_EQ(PackedBytes(MakeQuantProblem(c), WeightPlane::kZeroPoints), 256);
+  EXPECT_EQ(PackedOffset(MakeQuantProblem(c), WeightPlane::kScales, 128), 128 * 4);
+  // But for scales of several lines.
+  c.scales_of = ScalesOf::kBlocks;
+  EXPECT_EQ(PackedBytes(MakeQuantProblem(c), WeightPlane::kScales), 256 * 5 * 4);
 }
 
 TEST(Packing, SaysWhatItDoesNotTake) {
@@ -104,9 +102,16 @@ TEST(Packing, SaysWhatItDoesNotTake) {
   problem.k = 100;
   EXPECT_EQ(PackingRejection(problem), "takes K that is a multiple of 64, not 100");
   problem.b_scaling.block_k = 64;
-  EXPECT_EQ(PackingRejection(problem), "takes f16 scales of 1 x 128 for B of int4, not f16/1x64");
+  EXPECT_EQ(PackingRejection(problem),
+            "takes f16 or bf16 scales of 1 x 128 for B of int4, not f16/1x64");
+  problem.b.type = DataType::kUint8;
+  EXPECT_EQ(PackingRejection(problem),
+            "takes B of int4, uint4, int8, fp4_e2m1 or fp8_e4m3, not uint8");
   problem.b.type = DataType::kInt8;
-  EXPECT_EQ(PackingRejection(problem), "takes B of int4, uint4 or fp4_e2m1, not int8");
+  EXPECT_EQ(PackingRejection(problem),
+            "takes f32 scales of 1 x 128, of 128 x 128 or of all of K for B of int8, not f16/1x64");
+  problem.a.type = DataType::kInt8;
+  EXPECT_EQ(PackingRejection(problem), "takes A of f16 or bf16, not int8");
 
   QuantCase c;
   c.b = DataType::kFp4E2M1;

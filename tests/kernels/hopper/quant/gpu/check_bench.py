@@ -3,13 +3,14 @@ then times it beside torch's bf16 product (cuBLAS), in shuffled order, both in o
 
     python3 check_bench.py libquant.so [check] [quick] [small] [SHAPE=TILING,TILING...]...
 
-`quick` is for a library of bf16 by int4 and mxfp4 alone, `small` checks one shape once, for compute-sanitizer. SHAPE is
-MxNxK. A tiling is fN (few.h) or wN (wide.h), by int4; cN (few_chain.h) or mwN (wide.h), by mxfp4; gfN or gwN, by mxfp4
-in sums of 128. Each figure is the median of launches in a CUDA graph of 40, over four copies of W in turns; "spread" is
+`quick` is for a library of QUANT_QUICK, `small` checks one shape once, for compute-sanitizer. SHAPE is MxNxK. A tiling
+is fN (few.h, few_chain.h) or wN (wide.h) of int4; mfN and mwN are of mxfp4, ifN and iwN of int8, efN and ewN of fp8.
+Each figure is the median of launches in a CUDA graph of 40, over copies of W in turns, half a GB of them; "spread" is
 that of its rounds.
 """
-import ctypes, random, re, statistics, sys, time
+import ctypes, math, random, re, statistics, sys, time
 import torch
+from tilings import FEW, WIDE, WIDE_CLUSTERS
 
 lib = ctypes.CDLL(sys.argv[1])
 P, I = ctypes.c_void_p, ctypes.c_int
@@ -21,8 +22,8 @@ dev = "cuda"
 seed = int(time.time())
 torch.manual_seed(seed)
 random.seed(seed)
-NONE, EIGHT, PLANE, MXFP4, MXFP4_IN_GROUPS = range(5)  # formats of B
-FEW_ROWS = {0: [1, 1, 8, 16, 16, 16], 2: [1, 8, 16]}  # of few.h, and of few_chain.h
+UINT4, INT4, INT4_ZEROS, MXFP4, INT8, INT8_ZEROS, INT8_LINES, E4M3 = range(8)  # formats of B
+OF_LETTER = {"": (INT4, UINT4, INT4_ZEROS), "m": (MXFP4,), "i": (INT8, INT8_ZEROS, INT8_LINES), "e": (E4M3,)}
 E2M1 = [0, .5, 1, 1.5, 2, 3, 4, 6]
 
 
@@ -31,31 +32,40 @@ def ptr(t): return P(t.data_ptr() if t is not None else 0)
 
 
 class Weights:
-    def __init__(self, n, k, format=EIGHT, decoded=False, any_scale=False):
+    def __init__(self, n, k, format=INT4, decoded=False, odd=False):
+        """odd: the smallest and large scales of mxfp4, NaN among codes of fp8."""
         self.n, self.k, self.format = n, k, format
-        codes = torch.randint(0, 256, (n, k // 2), device=dev, dtype=torch.uint8)
-        zeros = torch.randint(-8, 8, (n, k // 128), device=dev, dtype=torch.int8) if format == PLANE else None
-        if format >= MXFP4:
+        codes = torch.randint(0, 256, (n, k if format >= INT8 else k // 2), device=dev, dtype=torch.uint8)
+        if format == E4M3: codes = codes - ((codes & 127) == 127).byte()
+        if format == E4M3 and odd: codes[torch.rand(n, k, device=dev) < 2e-4] = 0xff
+        zeros = None
+        if format == INT4_ZEROS: zeros = torch.randint(-8, 8, (n, k // 128), device=dev, dtype=torch.int8)
+        if format == INT8_ZEROS: zeros = torch.randint(-128, 128, (n, k // 128), device=dev, dtype=torch.int8)
+        if format == MXFP4:
             scales = torch.randint(116, 128, (n, k // 32), device=dev, dtype=torch.uint8)
-            if any_scale:
-                odd = torch.tensor([0, 1, 128, 160], device=dev, dtype=torch.uint8)
+            if odd:
+                few = torch.tensor([0, 1, 128, 160], device=dev, dtype=torch.uint8)
                 where = torch.rand(n, k // 32, device=dev) < .002
-                scales = torch.where(where, odd[torch.randint(0, 4, (n, k // 32), device=dev)], scales)
-        else: scales = (torch.rand(n, k // 128, device=dev) * .02 + .001).half()
+                scales = torch.where(where, few[torch.randint(0, 4, (n, k // 32), device=dev)], scales)
+        else:
+            scales = torch.rand(n, 1 if format == INT8_LINES else k // 128, device=dev) * .02 + .001
+            scales = scales.half() if format < MXFP4 else scales / 16
         self.packed = [self.pack(i, each) for i, each in enumerate((codes, scales, zeros))]
         torch.cuda.synchronize()
         if not decoded: return
-        c = torch.stack([codes & 15, codes >> 4], -1).view(n, k).long()
-        if format >= MXFP4:
+        c = torch.stack([codes & 15, codes >> 4], -1).view(n, k).long() if format < INT8 else codes
+        if format == MXFP4:
             table = torch.tensor(E2M1 + [-x for x in E2M1], device=dev, dtype=torch.float64)
             factors = torch.pow(2., scales.double() - 127).repeat_interleave(32, 1)
             self.values, self.exact = table[c] * factors, table[c] * factors
-            self.scales = None if format == MXFP4 else torch.ones(n, k // 128, device=dev)
+            self.scales = None
             return
-        v = (c if format == NONE else torch.where(c > 7, c - 16, c)).double()
+        if format == E4M3: v = c.view(torch.float8_e4m3fn).double()
+        elif format >= INT8: v = c.view(torch.int8).double()
+        else: v = (c if format == UINT4 else torch.where(c > 7, c - 16, c)).double()
         if zeros is not None: v -= zeros.double().repeat_interleave(128, 1)
-        self.values, self.scales = v, scales.float().contiguous()
-        self.exact = v * scales.double().repeat_interleave(128, 1)
+        scales = scales.float().expand(n, k // 128).contiguous()
+        self.values, self.scales, self.exact = v, scales, v * scales.double().repeat_interleave(128, 1)
 
     def pack(self, plane, sent):
         if sent is None: return None
@@ -65,29 +75,27 @@ class Weights:
         return packed
 
 
-def kernel_of(tiling):
-    """Which kernel, and its tiling's number."""
-    which, index = re.fullmatch(r"[mg]?([fwc])(\d)", tiling).groups()
-    return "fwc".index(which), int(index)
+def parts(tiling):
+    """The format's letter, which kernel, and its tiling's number."""
+    letter, which, index = re.fullmatch(r"([mie]?)([fw])(\d)", tiling).groups()
+    return letter, "fw".index(which), int(index)
 
 
-def format_of(tiling):
-    return {"g": MXFP4_IN_GROUPS, "m": MXFP4, "c": MXFP4}.get(tiling[0], EIGHT)
+def format_of(tiling): return OF_LETTER[parts(tiling)[0]][0]
 
 
 def gemm(w, tiling, a, d):
-    kernel, index = kernel_of(tiling)
+    _, kernel, index = parts(tiling)
     assert lib.quant_gemm(kernel, index, int(a.dtype == torch.float16), w.format, ptr(a), *map(ptr, w.packed), ptr(d),
                           a.shape[0], w.n, w.k, stream()) == 0, tiling
 
 
-LINES = [[64, 32, 64, 64, 64, 128], [128, 512, 256, 256, 512, 128], [64] * 3]
 def fits(tiling, n):
-    kernel, index = kernel_of(tiling)
-    return n % LINES[kernel][index] == 0
+    letter, kernel, index = parts(tiling)
+    return n % (WIDE[index][1] * WIDE_CLUSTERS[index] if kernel == 1 else FEW[letter][index][1]) == 0
 def most(tiling):
-    kernel, index = kernel_of(tiling)
-    return 1 << 30 if kernel == 1 else FEW_ROWS[kernel][index]
+    letter, kernel, index = parts(tiling)
+    return 1 << 30 if kernel == 1 else FEW[letter][index][0]
 
 
 words = sys.argv[2:]
@@ -99,16 +107,17 @@ ROWS = (1, 20) if SMALL else (1, 2, 5, 8, 13, 16, 64, 200, 512)
 
 def check(tilings, shapes=((512, 1408),) if SMALL else ((512, 512), (1024, 4096), (192, 2688))):
     bad = 0
-    integers = (EIGHT,) if "quick" in words else (NONE, EIGHT, PLANE)
+    quick = "quick" in words
     for n, k in shapes:
-        for format in (*integers, MXFP4, MXFP4_IN_GROUPS):
-            own = [t for t in tilings if fits(t, n) and (format in integers if format_of(t) == EIGHT else
-                                                         format == format_of(t))]
-            if not own: continue
-            w = Weights(n, k, format, decoded=True)
-            for dtype in (torch.bfloat16,) if format >= MXFP4 or "quick" in words else (torch.bfloat16, torch.float16):
-                bad += check_format(w, dtype, own)
-    if any(format_of(t) == MXFP4 for t in tilings) and not SMALL: bad += check_any_scale(tilings)
+        for letter, formats in OF_LETTER.items():
+            own = [t for t in tilings if fits(t, n) and parts(t)[0] == letter]
+            for format in [f for f in formats if not quick or f in (INT4, MXFP4, INT8, INT8_LINES, E4M3)] if own else []:
+                w = Weights(n, k, format, decoded=True)
+                for dtype in (torch.bfloat16,) if format == MXFP4 or quick else (torch.bfloat16, torch.float16):
+                    bad += check_format(w, dtype, own)
+    for format in (MXFP4, E4M3):
+        own = [t for t in tilings if format_of(t) == format]
+        if own and not SMALL: bad += check_odd(format, own)
     print("check:", "ok" if bad == 0 else f"{bad} BAD", flush=True)
     return bad
 
@@ -141,27 +150,27 @@ def check_format(w, dtype, tilings):
                 same = same and torch.equal(d[:m].view(torch.int16), ref[:m].view(torch.int16))
         ok = same and relative < 2 ** -8
         bad += not ok
-        if not ok or w.n == 1024 and w.format not in (NONE, PLANE):
+        if not ok or w.n == 1024 and w.format == format_of(tiling):
             print(f"{tiling} {dtype} format {w.format} N={w.n} K={w.k}: error {relative:.2e} of the norm, bits "
                   f"{'equal mma.sync and among M' if same else 'DIFFER'}", flush=True)
     return bad
 
 
-def check_any_scale(tilings):
-    """The smallest scales of mxfp4, and large ones, which have code of their own."""
-    w = Weights(512, 1024, MXFP4, decoded=True, any_scale=True)
+def check_odd(format, tilings):
+    """What seldom occurs, and has code of its own: large scales of mxfp4, and NaN of fp8."""
+    w = Weights(512, 1024, format, decoded=True, odd=True)
     a = torch.randn(40, w.k, device=dev).to(torch.bfloat16)
     ref = reference(w, a)
     bad = 0
     for tiling in tilings:
-        if format_of(tiling) != MXFP4: continue
         m = min(40, most(tiling))
         d = torch.zeros(m, w.n, device=dev, dtype=torch.bfloat16)
         gemm(w, tiling, a[:m].contiguous(), d)
         torch.cuda.synchronize()
-        same = torch.equal(d.view(torch.int16), ref[:m].view(torch.int16))
+        same = torch.equal(d.nan_to_num(7e30).view(torch.int16), ref[:m].nan_to_num(7e30).view(torch.int16))
         bad += not same
-        if not same: print(f"{tiling} of any scale: bits DIFFER", flush=True)
+        if not same: print(f"{tiling} of odd weights: bits DIFFER", flush=True)
+    print(f"odd weights of format {format}: {int(ref.isnan().any(0).sum())} lines of NaN", flush=True)
     return bad
 
 
@@ -180,10 +189,17 @@ def once(g, n=40):
     return a.elapsed_time(b) * 1000 / n
 
 
+def code_bytes(format, n, k): return n * k if format >= INT8 else n * k // 2
+def copies_of(bytes):
+    """As many as no cache holds a part of that counts."""
+    return max(4, math.ceil(5e8 / bytes))
+
+
 def bench(m, n, k, tilings, rounds=11):
     a = torch.randn(m, k, device=dev, dtype=torch.bfloat16)
-    b = [torch.randn(n, k, device=dev, dtype=torch.bfloat16) for _ in range(4)]
-    w = {format: [Weights(n, k, format) for _ in range(4)] for format in {format_of(t) for t in tilings}}
+    b = [torch.randn(n, k, device=dev, dtype=torch.bfloat16) for _ in range(copies_of(2 * n * k))]
+    w = {format: [Weights(n, k, format) for _ in range(copies_of(code_bytes(format, n, k)))]
+         for format in {format_of(t) for t in tilings}}
     d = torch.empty(m, n, device=dev, dtype=torch.bfloat16)
     graphs = {"bf16": graph_of([lambda x=x: torch.nn.functional.linear(a, x) for x in b])}
     for t in tilings: graphs[t] = graph_of([lambda x=x: gemm(x, t, a, d) for x in w[format_of(t)]])

@@ -3,18 +3,17 @@ longer the tilings take that such costs choose than those that were quickest.
 
     python3 fit.py sweep.txt
 
-A launch takes launch_us + max(bytes / bandwidth, waves x groups x group_us), as forms.cc has it.
+A launch takes launch_us + max(bytes / bandwidth, waves x groups x group_us), as forms.cc has it. A line has a tiling's
+TilingCost.
 """
 import math, re, sys
+from tilings import FEW, UNIT_BYTES, WIDE
 
-ROWS_LINES_BLOCKS = {
-    "f0": (1, 64, 2), "f1": (1, 32, 2), "f2": (8, 64, 2), "f3": (16, 64, 2), "f4": (16, 64, 1), "f5": (16, 128, 1),
-    "w0": (64, 64, 1), "w1": (64, 256, 1), "w2": (128, 128, 1), "w3": (128, 256, 1), "w4": (128, 256, 1),
-    "w5": (16, 128, 2),
-    # Those of mxfp4, whose wide tilings are the same.
-    "c0": (1, 64, 2), "c1": (8, 64, 2), "c2": (16, 64, 2)}
-ROWS_LINES_BLOCKS |= {"m" + tiling: values for tiling, values in ROWS_LINES_BLOCKS.items() if tiling[0] == "w"}
+TILINGS = {f"{letter}f{i}": (*tiling, UNIT_BYTES[letter]) for letter in FEW for i, tiling in enumerate(FEW[letter])}
+TILINGS |= {f"{letter}w{i}": (*tiling, UNIT_BYTES[letter]) for letter in FEW for i, tiling in enumerate(WIDE)}
 MULTIPROCESSORS = 132
+PEAK = 4.8  # TB/s of an H200
+TERABYTES = [PEAK * share for share in (0.7, 0.75, 0.8, 0.85, 0.9, 0.95)]
 
 
 def read(path):
@@ -29,8 +28,7 @@ def read(path):
 
 def predicted(tiling, cost, m, n, k):
     launch_us, terabytes, group_us, full_group_us = cost
-    rows, lines, blocks = ROWS_LINES_BLOCKS[tiling]
-    unit_bytes = 1056 if tiling[0] in "fw" else 1088
+    rows, lines, blocks, unit_bytes = TILINGS[tiling]
     moved = -(-n // 128) * 8 * math.ceil(k / 128) * unit_bytes + m * k * 2 + m * n * 2
     tiles = math.ceil(m / rows) * math.ceil(n / lines)
     waves = math.ceil(tiles / (MULTIPROCESSORS * blocks))
@@ -41,17 +39,17 @@ def predicted(tiling, cost, m, n, k):
 def fit(tiling, shapes):
     data = [(m, n, k, times[tiling]) for m, n, k, times in shapes if tiling in times]
     groups = [x * 0.01 for x in range(3, 60)] + [x * 0.02 for x in range(30, 110)]
-    factors = (1, 1.25, 1.5, 1.75, 2) if ROWS_LINES_BLOCKS[tiling][2] == 2 else (1,)
-    costs = ((launch, terabytes, group, group * factor) for launch in (1.5, 2, 2.5, 3)
-             for terabytes in (2.2, 2.4, 2.6, 2.8, 2.9, 3.0, 3.1) for group in groups for factor in factors)
+    factors = (1, 1.25, 1.5, 1.75, 2) if TILINGS[tiling][2] == 2 else (1,)
+    costs = ((launch, terabytes, group, group * factor) for launch in (1.5, 2, 2.5, 3, 4)
+             for terabytes in TERABYTES for group in groups for factor in factors)
     return min(costs, key=lambda cost: sum(abs(math.log(predicted(tiling, cost, m, n, k) / us))
                                            for m, n, k, us in data))
 
 
 shapes = read(sys.argv[1])
-costs = {tiling: fit(tiling, shapes) for tiling in ROWS_LINES_BLOCKS if any(tiling in times for *_, times in shapes)}
+costs = {tiling: fit(tiling, shapes) for tiling in TILINGS if any(tiling in times for *_, times in shapes)}
 for tiling, cost in costs.items():
-    print(tiling, "launch {} us, {} TB/s, group {:.3f} us, {:.3f} of two".format(*cost))
+    print(tiling, "{{{}, {:.2f}, {:.3g}, {:.3g}}}".format(cost[0], cost[1] / PEAK, *cost[2:]))
 longer = []
 for m, n, k, times in shapes:
     chosen = min(times, key=lambda tiling: predicted(tiling, costs[tiling], m, n, k))

@@ -6,28 +6,8 @@
 namespace gemmd::hopper::quant {
 namespace {
 
-// B as Python's call states it: the first three are ZeroKind's.
-constexpr int kMxfp4 = 3;
-constexpr int kMxfp4InGroups = 4;
-
-// mxfp4 in the order of integers, sums of 128 of K, for comparison with the chain that it has
-// (docs/decisions/041-mxfp4-one-chain.md).
-struct GroupedMxfp4 {
-  using Rows = Bf16Rows;
-  static constexpr bool kIsChain = false;
-  static constexpr bool kHasZeros = false;
-  static constexpr int kScaleBytes = Mxfp4Decoder::kScaleBytes;
-  std::uint32_t scales;  // of the sums, f16
-  Mxfp4Decoder of_codes;
-  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress zeros_at) {
-    scales = 0x44004400;  // 4, as Mxfp4Decoder's sums want
-    of_codes.Load(scales_at, zeros_at);
-  }
-  template <bool kLarge = false>
-  GEMMD_DEVICE void Decode(std::uint32_t word, int step, std::uint32_t (&fragment)[4]) const {
-    of_codes.Decode<kLarge>(word, step, fragment);
-  }
-};
+// B as Python's call states it: the first three are ZeroKind's, of 4 bits.
+enum class Format { kUint4, kInt4, kInt4Zeros, kMxfp4, kInt8, kInt8Zeros, kInt8Lines, kE4m3 };
 
 // A product as Python's call states it.
 struct Call {
@@ -39,26 +19,47 @@ struct Call {
   void* stream;
 };
 
+DataType TypeOf(Format format) {
+  switch (format) {
+    case Format::kUint4:
+      return DataType::kUint4;
+    case Format::kInt4:
+    case Format::kInt4Zeros:
+      return DataType::kInt4;
+    case Format::kMxfp4:
+      return DataType::kFp4E2M1;
+    case Format::kInt8:
+    case Format::kInt8Zeros:
+    case Format::kInt8Lines:
+      return DataType::kInt8;
+    case Format::kE4m3:
+      break;
+  }
+  return DataType::kFp8E4M3;
+}
+
 Problem ProblemOf(const Call& call) {
   const DataType type = call.is_f16 != 0 ? DataType::kF16 : DataType::kBf16;
-  const bool is_mxfp4 = call.format >= kMxfp4;
-  const auto zero = static_cast<ZeroKind>(call.format);
+  const auto format = static_cast<Format>(call.format);
   Problem problem;
   problem.m = call.m;
   problem.n = call.n;
   problem.k = call.k;
   problem.a = {type, call.m, call.k, Order::kRowMajor, call.k};
-  problem.b = {zero == ZeroKind::kNone ? DataType::kUint4 : DataType::kInt4, call.n, call.k,
-               Order::kRowMajor, call.k};
-  if (is_mxfp4) problem.b.type = DataType::kFp4E2M1;
+  problem.b = {TypeOf(format), call.n, call.k, Order::kRowMajor, call.k};
   problem.transpose_b = true;
   problem.d = {type, call.m, call.n, Order::kRowMajor, call.n};
   problem.c = problem.d;
   problem.b_scaling.has_scales = true;
-  problem.b_scaling.type = is_mxfp4 ? DataType::kE8M0 : DataType::kF16;
   problem.b_scaling.block_lines = 1;
-  problem.b_scaling.block_k = is_mxfp4 ? 32 : kGroupK;
-  problem.b_scaling.has_zero_points = !is_mxfp4 && zero == ZeroKind::kPlane;
+  problem.b_scaling.block_k = kGroupK;
+  if (format < Format::kMxfp4) problem.b_scaling.type = DataType::kF16;
+  if (format == Format::kMxfp4) {
+    problem.b_scaling.type = DataType::kE8M0;
+    problem.b_scaling.block_k = 32;
+  }
+  if (format == Format::kInt8Lines) problem.b_scaling.block_k = kWhole;
+  problem.b_scaling.has_zero_points = format == Format::kInt4Zeros || format == Format::kInt8Zeros;
   return problem;
 }
 
@@ -124,29 +125,59 @@ int Said(const absl::Status& status) {
 
 using Launch = absl::Status(const Problem&, const Arguments&, const LaunchTarget&);
 
-// With QUANT_QUICK the library has bf16 by int4 and mxfp4 alone, which compiles in a quarter of the
-// time.
-template <int kTiling>
-absl::Status FewOf(const Problem& problem, const Arguments& arguments, const LaunchTarget& target) {
+// With QUANT_QUICK the library has bf16 by int4, mxfp4, int8 and fp8 without zero points alone,
+// which compiles in a quarter of the time.
+template <template <class> class Launcher>
+absl::Status LaunchIntegers(const Problem& problem, const Arguments& arguments,
+                            const LaunchTarget& target) {
 #ifdef QUANT_QUICK
-  return LaunchFewOf<kTiling, Int4Decoder<Bf16Rows, ZeroKind::kEight>>(problem, arguments, target);
+  return Launcher<Int4Decoder<Bf16Rows, ZeroKind::kEight>>::Do(problem, arguments, target);
 #else
-  return LaunchFew<kTiling>(problem, arguments, target);
+  return LaunchInt4<Launcher>(problem, arguments, target);
+#endif
+}
+template <template <class> class Launcher>
+absl::Status LaunchCodesOf8(const Problem& problem, const Arguments& arguments,
+                            const LaunchTarget& target) {
+#ifdef QUANT_QUICK
+  return CodeFormatOf(problem) == CodeFormat::kInt8
+             ? Launcher<Int8Decoder<Bf16Rows, ZeroKind::kNone>>::Do(problem, arguments, target)
+             : Launcher<E4m3Decoder<Bf16Rows>>::Do(problem, arguments, target);
+#else
+  return LaunchBytes<Launcher>(problem, arguments, target);
 #endif
 }
 
+// Not every format has as many tilings for few rows.
 template <int kTiling>
-absl::Status WideOf(const Problem& problem, const Arguments& arguments,
-                    const LaunchTarget& target) {
-#ifdef QUANT_QUICK
-  if (CodeFormatOf(problem) == CodeFormat::kInteger) {
-    return LaunchWideOf<kTiling, Int4Decoder<Bf16Rows, ZeroKind::kEight>>(problem, arguments,
-                                                                          target);
+absl::Status LaunchFew(const Problem& problem, const Arguments& arguments,
+                       const LaunchTarget& target) {
+  const CodeFormat format = CodeFormatOf(problem);
+  if constexpr (kTiling < FewTilingCount(CodeFormat::kE2m1)) {
+    if (format == CodeFormat::kE2m1) return LaunchFewMxfp4<kTiling>(problem, arguments, target);
   }
-  return LaunchWideOf<kTiling, Mxfp4Decoder>(problem, arguments, target);
-#else
-  return LaunchWide<kTiling>(problem, arguments, target);
-#endif
+  if constexpr (kTiling < FewTilingCount(CodeFormat::kInt4)) {
+    if (format == CodeFormat::kInt4) {
+      return LaunchIntegers<Few<kTiling>::template Launcher>(problem, arguments, target);
+    }
+  }
+  if constexpr (kTiling < FewTilingCount(CodeFormat::kInt8)) {
+    if (CodeBits(format) == 8) {
+      return LaunchCodesOf8<Few<kTiling>::template Launcher>(problem, arguments, target);
+    }
+  }
+  return absl::InvalidArgumentError("the format has no such tiling");
+}
+
+template <int kTiling>
+absl::Status LaunchWide(const Problem& problem, const Arguments& arguments,
+                        const LaunchTarget& target) {
+  if (CodeFormatOf(problem) == CodeFormat::kE2m1) {
+    return LaunchWideMxfp4<kTiling>(problem, arguments, target);
+  }
+  return CodeBits(CodeFormatOf(problem)) == 8
+             ? LaunchCodesOf8<Wide<kTiling>::template Launcher>(problem, arguments, target)
+             : LaunchIntegers<Wide<kTiling>::template Launcher>(problem, arguments, target);
 }
 
 }  // namespace
@@ -158,7 +189,8 @@ extern "C" {
 long long quant_packed_bytes(int plane, int format, int n, int k) {
   using namespace gemmd::hopper::quant;
   const gemmd::Problem problem = ProblemOf({0, format, 1, n, k, nullptr});
-  return UnitsOf(n, k) * PieceBytes(CodeFormatOf(problem), static_cast<gemmd::WeightPlane>(plane));
+  const auto which = static_cast<gemmd::WeightPlane>(plane);
+  return UnitsOf(problem, which, n) * PieceBytes(CodeFormatOf(problem), which);
 }
 
 int quant_pack(int plane, int format, int n, int k, const void* sent, void* packed, void* stream) {
@@ -187,20 +219,14 @@ int quant_reference(int is_f16, const void* a, const void* values, const void* s
                                  shape, params, {}, TargetOf(stream)));
 }
 
-// kernel: 0 for few rows, 1 for many, 2 for few rows in one chain.
+// kernel: 0 for few rows, 1 for many.
 int quant_gemm(int kernel, int tiling, int is_f16, int format, const void* a, const void* codes,
                const void* scales, const void* zeros, void* d, int m, int n, int k, void* stream) {
   using namespace gemmd::hopper::quant;
-  static Launch* const kKernels[][6] = {
-      {FewOf<0>, FewOf<1>, FewOf<2>, FewOf<3>, FewOf<4>, FewOf<5>},
-      {WideOf<0>, WideOf<1>, WideOf<2>, WideOf<3>, WideOf<4>, WideOf<5>},
-      {LaunchChain<0>, LaunchChain<1>, LaunchChain<2>}};
-  static Launch* const kGrouped[][6] = {
-      {LaunchFewOf<0, GroupedMxfp4>, LaunchFewOf<1, GroupedMxfp4>, LaunchFewOf<2, GroupedMxfp4>,
-       LaunchFewOf<3, GroupedMxfp4>, LaunchFewOf<4, GroupedMxfp4>, LaunchFewOf<5, GroupedMxfp4>},
-      {LaunchWideOf<0, GroupedMxfp4>, LaunchWideOf<1, GroupedMxfp4>, LaunchWideOf<2, GroupedMxfp4>,
-       LaunchWideOf<3, GroupedMxfp4>, LaunchWideOf<4, GroupedMxfp4>,
-       LaunchWideOf<5, GroupedMxfp4>}};
+  static Launch* const kKernels[][10] = {
+      {LaunchFew<0>, LaunchFew<1>, LaunchFew<2>, LaunchFew<3>, LaunchFew<4>, LaunchFew<5>,
+       LaunchFew<6>, LaunchFew<7>, LaunchFew<8>, LaunchFew<9>},
+      {LaunchWide<0>, LaunchWide<1>, LaunchWide<2>, LaunchWide<3>, LaunchWide<4>, LaunchWide<5>}};
   const Call call = {is_f16, format, m, n, k, stream};
   gemmd::Arguments arguments;
   arguments.a = a;
@@ -209,8 +235,6 @@ int quant_gemm(int kernel, int tiling, int is_f16, int format, const void* a, co
   arguments.b_zero_points = zeros;
   arguments.d = d;
   arguments.b_is_settled = true;
-  Launch* const launch =
-      format == kMxfp4InGroups ? kGrouped[kernel][tiling] : kKernels[kernel][tiling];
-  return Said(launch(ProblemOf(call), arguments, TargetOf(stream)));
+  return Said(kKernels[kernel][tiling](ProblemOf(call), arguments, TargetOf(stream)));
 }
 }

@@ -1,21 +1,23 @@
 """Times every tiling that takes a shape, beside torch's bf16 product, for fit.py.
 
-    python3 sweep.py ./libquant.so [int4|mxfp4] > sweep.txt
+    python3 sweep.py ./libquant.so [m|i|e] > sweep.txt
 
-W is shared by all M of an (N, K). The library may be one of bf16 by int4 and mxfp4 alone (QUANT_QUICK).
+Those of int4, or of the format of that letter (check_bench.py). W is shared by all M of an (N, K). The library may be
+one of QUANT_QUICK.
 """
 import sys, random, statistics
 lib = sys.argv[1]
-COUNTS = {"c": 3, "mw": 6} if "mxfp4" in sys.argv else {"f": 6, "w": 6}
-TILINGS = [kind + str(i) for kind, count in COUNTS.items() for i in range(count)]
+letter = sys.argv[2] if len(sys.argv) > 2 else ""
 sys.argv = ["x", lib]
 import torch
 import check_bench as cb
+TILINGS = [f"{letter}f{i}" for i in range(len(cb.FEW[letter]))] + [f"{letter}w{i}" for i in range(6)]
 NK = [(4096, 4096), (8192, 8192), (28672, 8192), (8192, 28672), (14336, 4096), (4096, 14336), (1024, 8192), (2048, 2048), (11008, 4096)]
 MS = [1, 2, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 4096]
 for n, k in NK:
-    w = [cb.Weights(n, k, cb.format_of(TILINGS[0])) for _ in range(4)]
-    b = [torch.randn(n, k, device="cuda", dtype=torch.bfloat16) for _ in range(4)]
+    format = cb.format_of(TILINGS[0])
+    w = [cb.Weights(n, k, format) for _ in range(cb.copies_of(cb.code_bytes(format, n, k)))]
+    b = [torch.randn(n, k, device="cuda", dtype=torch.bfloat16) for _ in range(cb.copies_of(2 * n * k))]
     for m in MS:
         if m * n * k > 4096 * 8192 * 8192: continue
         a = torch.randn(m, k, device="cuda", dtype=torch.bfloat16)
