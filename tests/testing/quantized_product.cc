@@ -181,8 +181,10 @@ SumBound SumBoundOf(const Problem& problem, const std::string& kernel) {
   }
   // Eight steps of tensor cores in a group, then a rounding for each
   // (hopper/quant/quant_registry.h).
-  if (kernel == "sm90/packed_int4") return {(144 + k / 128) * 0x1p-24 + 0x1p-22, true};
   if (kernel == "sm90/packed_mxfp4") return {18 * (k / 16) * 0x1p-24 + 0x1p-22, true};
+  if (absl::StartsWith(kernel, "sm90/packed_")) {
+    return {(144 + k / 128) * 0x1p-24 + 0x1p-22, true};
+  }
   if (kernel == "cublaslt/fp8_blocks") return {(k + 4) * 0x1p-24 + 0x1p-9, false};
   if (kernel == "cpu/quantized_int") {
     const double pieces =

@@ -48,9 +48,11 @@ struct Kind {
   const char* name;
   DataType a;
   DataType b;
-  bool has_int4_weights = false;  // a scale of f16 for 128 of K
-  bool stays = false;             // B, on the device
+  Scaling b_scaling = {};
+  bool stays = false;  // B, on the device
 };
+
+constexpr Scaling kF16Of128 = {true, DataType::kF16, 1, 128};
 
 constexpr Kind kKinds[] = {
     {"f64", DataType::kF64, DataType::kF64},
@@ -60,8 +62,11 @@ constexpr Kind kKinds[] = {
     {"bf16", DataType::kBf16, DataType::kBf16},
     {"int8", DataType::kInt8, DataType::kInt8},
     {"fp8_e4m3", DataType::kFp8E4M3, DataType::kFp8E4M3},
-    {"bf16 by int4-g128", DataType::kBf16, DataType::kInt4, true},
-    {"bf16 by int4-g128 that stays", DataType::kBf16, DataType::kInt4, true, true},
+    {"bf16 by int4-g128", DataType::kBf16, DataType::kInt4, kF16Of128},
+    {"bf16 by int4-g128 that stays", DataType::kBf16, DataType::kInt4, kF16Of128, true},
+    {"bf16 by int8-row that stays", DataType::kBf16, DataType::kInt8, Scaling::kVector, true},
+    {"bf16 by fp8-e4m3-row that stays", DataType::kBf16, DataType::kFp8E4M3, Scaling::kVector,
+     true},
 };
 
 // As the device has it: operands of tf32 and of 8 bits are K-major there, whatever was sent.
@@ -70,11 +75,9 @@ Problem ProblemOf(const Kind& kind, std::int64_t rows, const DeviceTraits& devic
       device.kind == DeviceKind::kCuda && (kind.a == DataType::kTf32 || SizeBits(kind.a) == 8);
   Problem problem =
       MakeProblem(rows, kSize, kSize, kind.a, DefaultOutputType(kind.a), false, is_k_major);
-  if (kind.has_int4_weights) {
-    problem.b.type = kind.b;
-    problem.b_scaling = Scaling{true, DataType::kF16, 1, 128};
-    if (kind.stays && device.compute_capability == 90) problem.b_packing = Packing::kStrips;
-  }
+  problem.b.type = kind.b;
+  problem.b_scaling = kind.b_scaling;
+  if (kind.stays && device.compute_capability == 90) problem.b_packing = Packing::kStrips;
   return problem;
 }
 

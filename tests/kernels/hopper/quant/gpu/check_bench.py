@@ -77,7 +77,7 @@ class Weights:
 
 def parts(tiling):
     """The format's letter, which kernel, and its tiling's number."""
-    letter, which, index = re.fullmatch(r"([mie]?)([fw])(\d)", tiling).groups()
+    letter, which, index = re.fullmatch(r"([mie]?)([fw])(\d+)", tiling).groups()
     return letter, "fw".index(which), int(index)
 
 
@@ -102,7 +102,7 @@ words = sys.argv[2:]
 
 
 SMALL = "small" in words
-ROWS = (1, 20) if SMALL else (1, 2, 5, 8, 13, 16, 64, 200, 512)
+ROWS = (1, 20) if SMALL else (1, 2, 5, 8, 13, 16, 27, 64, 200, 512)
 
 
 def check(tilings, shapes=((512, 1408),) if SMALL else ((512, 512), (1024, 4096), (192, 2688))):
