@@ -28,9 +28,9 @@
 #include "absl/status/statusor.h"
 #include "base/sync/mutex.h"
 #include "server/admission/admission.h"
+#include "server/observe/progress.h"
 #include "server/observe/statistics.h"
 #include "server/transfer/outgoing.h"
-#include "server/transfer/progress.h"
 
 namespace gemmd {
 
