@@ -147,6 +147,17 @@ class LayersTest(unittest.TestCase):
         self.assertGreater(len(defined), 500)
         self.complain(faults)
 
+    def test_a_class_is_in_files_that_begin_with_its_headers_name(self):
+        faults = []
+        for path in sources("server", "client", "base"):
+            methods = re.search(r"^(?! )[\w:<>*& ]*\b([A-Z]\w+)::~?[A-Z]\w*\(", path.read_text(), re.M)
+            if path.suffix != ".cc" or not methods:
+                continue
+            headers = [each for each in path.parent.glob("*.h") if path.stem.startswith(each.stem)]
+            if not any(re.search(rf"\b{methods[1]}\b", each.read_text()) for each in headers):
+                faults.append(f"{path}: {methods[1]}")
+        self.complain(faults)
+
     def test_every_folder_says_what_it_receives_and_hands_on(self):
         faults = []
         for folder in ["server", "kernels", "client", "proto", "base"]:
