@@ -9,41 +9,13 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/channel.h"
 #include "client/codec.h"
 #include "client/matmul.h"
-#include "client/retry.h"
-#include "client/route.h"
-#include "client/timer.h"
-#include "client/trace_headers.h"
+#include "client/options.h"
+#include "client/pending_matmul.h"
 #include "gemmd/v1/admin.pb.h"
 
 namespace gemmd::client {
-
-struct ClientOptions {
-  ChannelOptions channel;
-  RouteOptions route;
-  // Streams on the one connection that requests of one channel take in turn.
-  int streams = 1;
-  RetryPolicy retry;
-  std::shared_ptr<Timer> timer;  // between attempts; gRPC's alarms if null
-};
-
-struct CallOptions {
-  // For the whole call, its retries included. The server sees it and may refuse at
-  // once what it cannot finish in time.
-  absl::Duration timeout = absl::InfiniteDuration();
-  std::optional<RouteOptions> route;  // the client's unless given
-  TraceHeaders trace;
-};
-
-// A product that was asked for. Thread-safe; may be dropped at any time.
-class PendingMatmul {
- public:
-  virtual ~PendingMatmul() = default;
-  // Ends it with CANCELLED, unless its end is already on its way. Other products go on.
-  virtual void Cancel() = 0;
-};
 
 // Thread-safe. Connects at the first call, and again by itself after a failure. A product goes
 // in one call or over a stream, as route.h chooses unless the options do; no byte of a matrix is

@@ -9,9 +9,9 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/client.h"
 #include "client/operand.h"
 #include "client/operand_source.h"
+#include "client/options.h"
 #include "gemmd/v1/operands.pb.h"
 
 namespace gemmd::client {

@@ -133,7 +133,7 @@ Server::Server(const config::ServerConfig& config, std::unique_ptr<PolicyFile> p
       verifier_(VerificationOptionsOf(config.verification())),
       room_(WaitingBounds(config, rpc_), &base_->clock, kRoomPeriod),
       admission_(LimitsOfRequests(), &BuiltinRegistry(), &base_->devices->router(), &base_->clock,
-                 &base_->plans, &store_, &regions_, &verifier_,
+                 {&store_, &regions_, &verifier_, &base_->plans},
                  ClientPolicyOf(config, &room_, &quotas_)),
       tuner_({&BuiltinRegistry(), &base_->devices->router(), &admission_, &base_->plans,
               config.tuning().plan_cache_file()}),

@@ -114,8 +114,7 @@ Actions SessionState::Wake(absl::Time asked) {
 
 Actions SessionState::Close(const absl::Status& why) {
   Actions actions;
-  if (!broken_) is_our_reason_ = true;
-  Break(why, actions);
+  End(State::kClosed, why, actions);
   return actions;
 }
 
@@ -149,7 +148,7 @@ Actions SessionState::ReceivedBatch(int stream,
 }
 
 void SessionState::Take(int stream, std::shared_ptr<StreamAnswer> answer, Actions& actions) {
-  if (broken_) return;
+  if (is_over()) return;
   const v1::MatmulStreamResponse& message = answer->message;
   switch (message.event_case()) {
     case v1::MatmulStreamResponse::kOpened:
@@ -168,8 +167,7 @@ void SessionState::Take(int stream, std::shared_ptr<StreamAnswer> answer, Action
       OnChunk(std::move(answer), actions);
       break;
     default:
-      is_our_reason_ = true;
-      return Break(BadResponse("an event is unknown here"), actions);
+      return End(State::kClosed, BadResponse("an event is unknown here"), actions);
   }
 }
 
@@ -195,13 +193,13 @@ Actions SessionState::Ended(int stream, const absl::Status& status) {
   const bool is_the_servers = !status.ok() && !absl::IsCancelled(status);
   // Any other end may have left streams that the server will never end.
   const bool is_drained = DetailOf<v1::Draining>(status).has_value();
-  if (!broken_ && is_drained && OthersEndToo()) {
-    retired_ = true;
+  if (!is_over() && is_drained && OthersEndToo()) {
+    state_ = State::kRetired;
     if (reason_.ok()) reason_ = status;
     Pump(actions);
-  } else if (!broken_) {
-    Break(reason_.ok() ? Reason(status) : reason_, actions);
-  } else if (!is_our_reason_ && is_the_servers && absl::IsUnavailable(reason_)) {
+  } else if (!is_over()) {
+    End(State::kLost, reason_.ok() ? Reason(status) : reason_, actions);
+  } else if (state_ == State::kLost && is_the_servers && absl::IsUnavailable(reason_)) {
     reason_ = status;  // says more than that another stream was cancelled for it
   }
   if (is_refusal) {
@@ -222,7 +220,7 @@ bool SessionState::IsRefusal(const Stream& stream, const absl::Status& status) c
   if (streams_.size() == 1) return false;
   if (absl::IsNotFound(status) || absl::IsResourceExhausted(status)) return true;
   // HAProxy says so, whatever the server said, of a stream that the server ends first.
-  return stream.asks_to_join && !broken_ && absl::IsCancelled(status);
+  return stream.asks_to_join && !is_over() && absl::IsCancelled(status);
 }
 
 absl::Status SessionState::why_ended() const {
@@ -240,10 +238,9 @@ bool SessionState::OthersEndToo() const {
 }
 
 void SessionState::Pump(Actions& actions) {
-  if (broken_) return;
-  if (retired_ && requests_.empty()) {
-    is_our_reason_ = true;
-    return Break(absl::UnavailableError("the server is draining"), actions);
+  if (is_over()) return;
+  if (state_ == State::kRetired && requests_.empty()) {
+    return End(State::kClosed, absl::UnavailableError("the server is draining"), actions);
   }
   for (std::size_t i = 0; i < streams_.size(); ++i) {
     if (streams_[i].writing) continue;
@@ -307,7 +304,7 @@ bool SessionState::NextBegin(std::deque<std::uint64_t>& waiting, Outgoing& messa
     waiting.pop_front();
     if (found == requests_.end()) continue;  // ended before it began
     Request& request = found->second;
-    request.begun = true;
+    request.phase = Request::Phase::kBegun;
     if (request.await_accepted) ++uploading_;
     message.kind = Outgoing::Kind::kBegin;
     message.request_id = found->first;
@@ -353,8 +350,7 @@ bool SessionState::NextChunk(Outgoing& message) {
 SessionState::Requests::iterator SessionState::Find(std::uint64_t id, Actions& actions) {
   const auto found = requests_.find(id);
   if (found == requests_.end() && (id == 0 || id >= next_id_)) {
-    is_our_reason_ = true;
-    Break(BadResponse(absl::StrCat("there is no request ", id)), actions);
+    End(State::kClosed, BadResponse(absl::StrCat("there is no request ", id)), actions);
   }
   return found;
 }
@@ -362,9 +358,8 @@ SessionState::Requests::iterator SessionState::Find(std::uint64_t id, Actions& a
 void SessionState::OnOpened(int stream, const v1::MatmulStreamResponse::Opened& opened,
                             Actions& actions) {
   if (stream != kFirst || streams_.size() == 1 || !session_.empty() || opened.session().empty()) {
-    is_our_reason_ = true;
-    return Break(BadResponse("Opened where nothing is to be opened, or without a session"),
-                 actions);
+    return End(State::kClosed,
+               BadResponse("Opened where nothing is to be opened, or without a session"), actions);
   }
   session_ = opened.session();
   for (Stream& other : streams_) {
@@ -375,8 +370,7 @@ void SessionState::OnOpened(int stream, const v1::MatmulStreamResponse::Opened& 
 void SessionState::OnJoined(int stream, Actions& actions) {
   Stream& state = streams_[static_cast<std::size_t>(stream)];
   if (state.phase != Stream::Phase::kJoining) {
-    is_our_reason_ = true;
-    return Break(BadResponse("Joined where nothing is to be joined"), actions);
+    return End(State::kClosed, BadResponse("Joined where nothing is to be joined"), actions);
   }
   state.phase = Stream::Phase::kReady;
   state.asks_to_join = false;
@@ -386,10 +380,10 @@ void SessionState::OnAccepted(std::uint64_t id, Actions& actions) {
   const auto found = Find(id, actions);
   if (found == requests_.end()) return;
   Request& request = found->second;
-  if (!request.begun || !request.await_accepted || request.accepted || request.finished) {
+  if (request.phase != Request::Phase::kBegun || !request.await_accepted || request.finished) {
     return Fail(found, BadResponse("it was accepted where nothing waits for that"), actions);
   }
-  request.accepted = true;
+  request.phase = Request::Phase::kAccepted;
   is_refusing_ = false;
   sending_.push_back(id);
 }
@@ -399,7 +393,7 @@ void SessionState::OnFinished(const std::shared_ptr<StreamAnswer>& answer, Actio
   const auto found = Find(finished.request_id(), actions);
   if (found == requests_.end()) return;
   Request& request = found->second;
-  if (!request.begun || request.finished != nullptr) {
+  if (!request.is_begun() || request.finished != nullptr) {
     return Fail(found, BadResponse("it finished twice, or before it began"), actions);
   }
   request.finished = answer;
@@ -413,7 +407,7 @@ void SessionState::OnFinished(const std::shared_ptr<StreamAnswer>& answer, Actio
       end.pushback.delay = absl::Milliseconds(static_cast<std::int64_t>(
           std::min<std::uint64_t>(finished.retry_after_ms(), 1ULL << 31)));
     }
-    if (absl::IsUnavailable(end.status)) retired_ = true;
+    if (absl::IsUnavailable(end.status)) state_ = State::kRetired;
     actions.ends.push_back(std::move(end));
     return;
   }
@@ -470,7 +464,7 @@ void SessionState::Place(Requests::iterator found, std::shared_ptr<const StreamA
 
 StreamEnd SessionState::Remove(Requests::iterator found) {
   Request& request = found->second;
-  if (request.begun && !request.all_sent()) --uploading_;
+  if (request.is_begun() && !request.all_sent()) --uploading_;
   StreamEnd end;
   end.done = std::move(request.asked.done);
   end.finished = std::move(request.finished);
@@ -483,7 +477,7 @@ StreamEnd SessionState::Remove(Requests::iterator found) {
 
 void SessionState::Fail(Requests::iterator found, absl::Status status, Actions& actions) {
   const Request& request = found->second;
-  if (request.begun && request.finished == nullptr) {
+  if (request.is_begun() && request.finished == nullptr) {
     cancels_.push_back(found->first);
   }
   StreamEnd end = Remove(found);
@@ -492,9 +486,9 @@ void SessionState::Fail(Requests::iterator found, absl::Status status, Actions& 
   Pump(actions);
 }
 
-void SessionState::Break(absl::Status reason, Actions& actions) {
-  if (broken_) return;
-  broken_ = true;
+void SessionState::End(State state, absl::Status reason, Actions& actions) {
+  if (is_over()) return;
+  state_ = state;
   reason_ = std::move(reason);
   actions.cancel_streams = true;
 }

@@ -9,6 +9,16 @@
 //
 // A session has 1 or more streams. The first carries Begin and Cancel; chunks go over any
 // stream that has joined, to whichever asks first, so that a slow connection takes less.
+//
+// State of the session, which never goes back:
+//   open     takes requests
+//   retired  the server drains: what is in flight goes on, and then it is closed
+//   lost     a stream ended under requests: the ends of the others may say better why
+//   closed   this side ended it, and knows why
+// Phase of a request, which is taken out when it ends:
+//   queued    nothing of it was written
+//   begun     Begin was written, with the payload unless it awaits that it is accepted
+//   accepted  its chunks may go; only of one that awaited it
 #pragma once
 
 #include <cstdint>
@@ -112,7 +122,7 @@ class SessionState {
   explicit SessionState(int streams);
 
   // False: the session takes no further request, because it ends or the server is draining.
-  bool accepting() const { return !broken_ && !retired_; }
+  bool accepting() const { return state_ == State::kOpen; }
   // The server has refused the session's other streams: another should have just one.
   bool refused_streams() const { return refused_streams_; }
   // REQUIRES: !accepting().
@@ -147,11 +157,12 @@ class SessionState {
   Actions Ended(int stream, const absl::Status& status);
 
  private:
+  enum class State { kOpen, kRetired, kLost, kClosed };
   struct Request {
+    enum class Phase { kQueued, kBegun, kAccepted };
     StreamRequest asked;
-    bool begun = false;  // Begin was written
+    Phase phase = Phase::kQueued;
     bool await_accepted = false;
-    bool accepted = false;
     std::size_t plane = 0;  // the next chunk begins here
     std::uint64_t offset = 0;
 
@@ -161,6 +172,7 @@ class SessionState {
     std::shared_ptr<ResultAssembly> assembly;  // with `finished`
     std::uint64_t copied_bytes = 0;
 
+    bool is_begun() const { return phase != Phase::kQueued; }
     bool all_sent() const { return !await_accepted || plane == asked.matmul->planes.size(); }
   };
   struct Stream {
@@ -198,15 +210,15 @@ class SessionState {
   // Takes the request out. Fail also tells the server, where it may still be at it.
   StreamEnd Remove(Requests::iterator found);
   void Fail(Requests::iterator found, absl::Status status, Actions& actions);
-  void Break(absl::Status reason, Actions& actions);
+  bool is_over() const { return state_ == State::kLost || state_ == State::kClosed; }
+  // Ends the session, unless it is over. REQUIRES: `state` is kLost or kClosed.
+  void End(State state, absl::Status reason, Actions& actions);
 
   std::vector<Stream> streams_;
   int ended_ = 0;
-  bool broken_ = false;
-  bool retired_ = false;
+  State state_ = State::kOpen;
   bool refused_streams_ = false;
-  bool is_our_reason_ = false;
-  absl::Status reason_;  // of `broken_`
+  absl::Status reason_;  // why it is over, or retired
 
   std::string session_;
   std::uint64_t next_id_ = 1;

@@ -42,35 +42,45 @@ inline {name}Launch* {name}For(const LaunchTarget& target{more}) {{
   return target.emulator != nullptr ? Emulated{name}({argument}) : Cuda{name}({argument});
 }}"""
 
-def _declarations(name, parameters, count):
+def _declarations(name, parameters, count, key):
     return _DECLARATIONS.format(
         name = name,
         type = _wrapped("using %sLaunch = absl::Status(" % name, parameters, ");"),
         count = "\ninline constexpr int k%sVariants = %d;\n" % (name, count) if count else "",
-        parameter = "int variant" if count else "",
-        more = ", int variant" if count else "",
-        argument = "variant" if count else "",
+        parameter = "int " + key if count else "",
+        more = ", int " + key if count else "",
+        argument = key if count else "",
     )
 
-# A function that returns one of several, by its parameter.
+# A function that returns one of several, by its place among them.
 def _chooser(head, table, choices, call = ""):
     lines = [head + "(int variant) {", "  static constexpr %s = {" % table]
     lines += ["      %s," % choice for choice in choices]
     return "\n".join(lines + ["  };", "  return kVariants[variant]%s;" % call, "}"])
 
+# A function that returns one of several, by the value of its variant.
+def _chooser_by_value(head, key, variants, choices):
+    lines = ["%s(int %s) {" % (head, key), "  switch (%s) {" % key]
+    for variant, choice in zip(variants, choices):
+        lines += ["    case %s:" % variant, "      return %s;" % choice]
+    return "\n".join(lines + ["    default:", "      return nullptr;", "  }", "}"])
+
 # A function of one compilation.
-def _definition(compilation, name, function, variants):
+def _definition(compilation, name, function, variants, key):
     head = "%sLaunch* %s%s" % (name, compilation, name)
     if not variants:
         return "%s() { return %s; }" % (head, function)
+    if key != "variant":
+        choices = ["%s<%s>" % (function, variant) for variant in variants]
+        return _chooser_by_value(head, key, variants, choices)
     table = "%sLaunch* kVariants[]" % name
     return _chooser(head, table, ["%s<%s>" % (function, variant) for variant in variants])
 
 # The .cu files. Those of a dict of variants have a function for each, and another one chooses.
-def _cuda_files(name, namespace, launches, variants, entry_includes, includes):
+def _cuda_files(name, namespace, launches, variants, key, entry_includes, includes):
     if type(variants) != "dict":
         _write(name + "_cuda.cu", "", includes, namespace, [
-            _definition("Cuda", launch, launches[launch], variants)
+            _definition("Cuda", launch, launches[launch], variants, key)
             for launch in launches
         ])
         return [name + "_cuda.cu"]
@@ -91,7 +101,11 @@ def _cuda_files(name, namespace, launches, variants, entry_includes, includes):
         one = ["Cuda%s%d" % (launch, i) for i in range(first)]
         blocks.append("\n".join(["%sLaunch* %s();" % (launch, each) for each in one]))
         head = "%sLaunch* Cuda%s" % (launch, launch)
-        blocks.append(_chooser(head, "%sLaunch* (*kVariants[])()" % launch, one, "()"))
+        if key == "variant":
+            blocks.append(_chooser(head, "%sLaunch* (*kVariants[])()" % launch, one, "()"))
+            continue
+        all_variants = [variant for part in variants.values() for variant in part]
+        blocks.append(_chooser_by_value(head, key, all_variants, [each + "()" for each in one]))
     _write(name + "_table.cu", "", entry_includes, namespace, blocks)
     return files + [name + "_table.cu"]
 
@@ -103,6 +117,7 @@ def kernel_compilations(
         launches,
         parameters,
         variants = [],
+        key = "variant",
         includes = [],
         archs = [],
         cuda_copts = [],
@@ -128,7 +143,10 @@ def kernel_compilations(
       launches: functions that return absl::Status, by the name of their compilations.
       parameters: their types, before a last const LaunchTarget&.
       variants: their template arguments, in order. A dict of such lists spreads what takes
-        long over files NAME_<key>.cu, which are compiled side by side.
+        long over files NAME_<their key>.cu, which are compiled side by side.
+      key: the name of the parameter that says which variant. With any but "variant", which is the
+        place of one in `variants`, it is the template argument itself, an int, for whose
+        constants `includes` has a header; a value that is no variant's gives null.
       includes: headers that the parameters need, besides kernels/kernel.h.
       archs: the architectures that have code (cuda_library).
       cuda_copts: for nvcc.
@@ -151,10 +169,10 @@ def kernel_compilations(
         "#include \"absl/status/status.h\"\n",
         sorted(includes + ["kernels/kernel.h"]),
         namespace,
-        [_declarations(launch, parameters + ["const LaunchTarget&"], len(all_variants)) for launch in launches],
+        [_declarations(launch, parameters + ["const LaunchTarget&"], len(all_variants), key) for launch in launches],
     )
     _write(name + "_emulated.cc", "", launch_includes, namespace, [
-        _definition("Emulated", launch, launches[launch], all_variants)
+        _definition("Emulated", launch, launches[launch], all_variants, key)
         for launch in launches
     ])
     _write(name + "_without_cuda.cc", "", entry_includes + ["kernels/without_cuda.h"], namespace, [
@@ -178,6 +196,7 @@ def kernel_compilations(
             namespace,
             launches,
             variants,
+            key,
             entry_includes,
             launch_includes,
         ) + cuda_srcs,

@@ -29,15 +29,15 @@ std::optional<double> WeightOf(const Tenant& tenant) {
 
 // Tells the work the addresses of its planes, and the completion what it needs of the work.
 void FillWork(Completion* completion, DeviceWork* work) {
-  const HostBuffers payload = completion->payload->buffers();
+  const HostBuffers payload = completion->held.payload->buffers();
   for (const WorkPlane plane : kWorkPlanes) {
     if (payload[plane] != nullptr) work->buffers[plane] = payload[plane];
   }
-  completion->shared.Overlay(completion->placed, &work->buffers);
+  completion->held.shared.Overlay(completion->held.placed, &work->buffers);
   work->buffers.d = completion->d;
   if (completion->kept != nullptr) work->resident.d = completion->kept->resident();
-  completion->buffers = work->buffers;
-  if (completion->verifier != nullptr) completion->resident = work->resident;
+  completion->held.buffers = work->buffers;
+  if (completion->verifier != nullptr) completion->held.resident = work->resident;
 }
 
 // Fills in what is known before the payload comes.
@@ -58,25 +58,24 @@ void FillReceipt(const MatmulCall& call, const Completion& completion, Job* job)
   receipt.determinism = plan.kernel->traits().determinism;
   receipt.error_bound = ErrorBound(problem, AccuracyOf(plan.kernel->traits()));
   receipt.flops = problem.flops();
-  const bool is_sent_back = completion.kept == nullptr && !completion.shared.has_output();
+  const bool is_sent_back = completion.kept == nullptr && !completion.held.shared.has_output();
   receipt.payload_bytes_out = is_sent_back ? problem.d.size_bytes() : 0;
-  receipt.shared_bytes_in = completion.shared.bytes_in();
-  receipt.shared_bytes_out = completion.shared.bytes_out();
+  receipt.shared_bytes_in = completion.held.shared.bytes_in();
+  receipt.shared_bytes_out = completion.held.shared.bytes_out();
   receipt.connection = job->connection;
 }
 
 }  // namespace
 
 Admission::Admission(const RequestLimits& limits, const Registry* registry, const Router* router,
-                     const Clock* clock, const PlanCache* plans, OperandStore* store,
-                     RegionTable* regions, Verifier* verifier, ClientPolicy policy)
+                     const Clock* clock, const AdmissionHelpers& helpers, ClientPolicy policy)
     : limits_(limits),
       router_(router),
       clock_(clock),
-      memo_(std::make_unique<PlanMemo>(registry, plans)),
-      store_(store),
-      regions_(regions),
-      verifier_(verifier),
+      memo_(std::make_unique<PlanMemo>(registry, helpers.plans)),
+      store_(helpers.store),
+      regions_(helpers.regions),
+      verifier_(helpers.verifier),
       policy_(std::move(policy)) {
   for (const ServedDevice& served : router->devices()) {
     const HostMemoryLimits host = served.device->host_memory_limits();
@@ -222,14 +221,14 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::AdmitNow(
   completion.deadline = deadline;
   completion.tenant = request.tenant.key();
   completion.verification_vectors = static_cast<int>(request.verification_vectors);
-  completion.residents = std::move(resolved->residents);
-  completion.shared = std::move(resolved->shared);
-  completion.quota = std::move(*quota);
-  completion.quota.OweDeviceTime(job.cost.device_us);
+  completion.held.residents = std::move(resolved->residents);
+  completion.held.shared = std::move(resolved->shared);
+  completion.held.quota = std::move(*quota);
+  completion.held.quota.OweDeviceTime(job.cost.device_us);
   if (IsSentBack(resolved->call)) {
     // Until it is sent.
     const std::uint64_t bytes = completion.problem.d.size_bytes();
-    Attach(completion.quota.Split(AmountOf(Quantity::kRequestBytes, bytes)), &completion.d);
+    Attach(completion.held.quota.Split(AmountOf(Quantity::kRequestBytes, bytes)), &completion.d);
   }
   FillWork(&completion, &job.work);
   FillReceipt(request, completion, &job);
@@ -333,9 +332,9 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   Completion& completion = *request->completion;
   Job& job = *request->job;
   const TimeNs read_start = clock_->Now();
-  if (absl::Status s = completion.shared.Read(completion.placed); !s.ok()) return s;
+  if (absl::Status s = completion.held.shared.Read(completion.held.placed); !s.ok()) return s;
   Scheduler* const scheduler = request->scheduler;
-  if (!completion.shared.empty()) {
+  if (!completion.held.shared.empty()) {
     times.spans.push_back({Stage::kReceive, read_start, clock_->Now()});
     // Operands in memory of the device's own are not copied, which the header did not tell.
     job.cost = scheduler->cost().Predict(job.work);

@@ -1,5 +1,7 @@
 // Says yes or no to a request, and on a yes hands it to the scheduler with everything
 // it will need already reserved: a request that was admitted does not run out of memory.
+//
+// admission_room.cc has the search for that memory, admission.cc all else.
 #pragma once
 
 #include <atomic>
@@ -53,10 +55,10 @@ struct AdmittedMatmul {
   StageSpan admission;
   ExpectedJob expected;
 
-  InlinePayload& payload() const { return *completion->payload; }
+  InlinePayload& payload() const { return *completion->held.payload; }
   // The bytes of memory that dropping it gives back.
   std::uint64_t held_bytes() const {
-    return completion->charge.total_bytes() + completion->problem.d.size_bytes();
+    return completion->held.charge.total_bytes() + completion->problem.d.size_bytes();
   }
   // Its payload comes later: until Submit() the waits of others are predicted as if it were here.
   void ExpectPayload();
@@ -95,6 +97,14 @@ struct ClientPolicy {
   QuotaAccounts* quotas = nullptr;  // of tenants that have quotas; null: nobody is limited by one
 };
 
+// The parts of a server that an admission may be without: null.
+struct AdmissionHelpers {
+  OperandStore* store = nullptr;     // operands that are kept, which make room for requests
+  RegionTable* regions = nullptr;    // memory that clients share
+  Verifier* verifier = nullptr;      // of products
+  const PlanCache* plans = nullptr;  // measured plans, which are preferred to predicted ones
+};
+
 // Thread-safe. All that is passed to the constructor outlives the admission.
 class Admission {
  public:
@@ -102,12 +112,8 @@ class Admission {
   using AdmitCallback =
       absl::AnyInvocable<void(absl::StatusOr<std::unique_ptr<AdmittedMatmul>>) &&>;
 
-  // `plans`: measured plans, which are preferred to predicted ones; null: there are none. `store`:
-  // the operands that are kept, which make room for requests; null: none are. `regions`: memory
-  // that clients share; null: none do. `verifier`: checks products; null: none are checked.
   Admission(const RequestLimits& limits, const Registry* registry, const Router* router,
-            const Clock* clock, const PlanCache* plans = nullptr, OperandStore* store = nullptr,
-            RegionTable* regions = nullptr, Verifier* verifier = nullptr, ClientPolicy policy = {});
+            const Clock* clock, const AdmissionHelpers& helpers = {}, ClientPolicy policy = {});
 
   // A new identity for a request, to cancel it by.
   std::uint64_t NextRequestId() { return next_request_id_.fetch_add(1); }

@@ -9,12 +9,12 @@
 namespace gemmd {
 namespace {
 
-// The memory that a sampled product keeps while it waits.
-struct Held {
+// The memory that a sampled product keeps while it waits, in the order of Holdings.
+struct SampleMemory {
   MemoryShares::Charge charge;
-  std::unique_ptr<InlinePayload> payload;
-  std::vector<HostPiece> memory;
   SharedOperands::Placed placed;
+  std::vector<HostPiece> memory;
+  std::unique_ptr<InlinePayload> payload;
 };
 
 FinishedProduct ProductOf(const Completion& completion, std::uint64_t request_id) {
@@ -22,10 +22,10 @@ FinishedProduct ProductOf(const Completion& completion, std::uint64_t request_id
   product.request_id = request_id;
   product.tenant = completion.tenant;
   product.problem = completion.problem;
-  product.buffers = completion.buffers;
+  product.buffers = completion.held.buffers;
   product.buffers.d = completion.d;
   product.device = completion.device;
-  product.resident = completion.resident;
+  product.resident = completion.held.resident;
   product.kernel = completion.kernel;
   return product;
 }
@@ -43,31 +43,29 @@ double DeviceUs(const Receipt& receipt) {
   return static_cast<double>(busy) / 1e3 * share;
 }
 
+// Gives back what the request held.
+void GiveBack(Holdings held, double device_us) { held.quota.SettleDeviceTime(device_us); }
+
 // Gives the memory back and tells the caller.
 void Conclude(std::unique_ptr<Completion> completion, absl::Status status, Receipt receipt) {
   Completion& c = *completion;
+  Holdings& held = c.held;
   std::optional<FinishedProduct> sample;
   if (status.ok() && c.verifier != nullptr && c.verification_vectors == 0 &&
-      c.verifier->Samples(receipt.request_id, c.problem, c.buffers)) {
+      c.verifier->Samples(receipt.request_id, c.problem, held.buffers)) {
     sample = ProductOf(c, receipt.request_id);
   }
-  if (status.ok() && !c.shared.empty()) status = c.shared.Finish(c.placed, c.problem.d, c.d);
-  if (!status.ok() || c.shared.has_output()) c.d.clear();
+  if (status.ok() && !held.shared.empty()) {
+    status = held.shared.Finish(held.placed, c.problem.d, c.d);
+  }
+  if (!status.ok() || held.shared.has_output()) c.d.clear();
   if (sample.has_value()) {
-    sample->memory = std::make_shared<Held>(
-        Held{std::move(c.charge), std::move(c.payload), std::move(c.memory), std::move(c.placed)});
+    sample->memory = std::make_shared<SampleMemory>(
+        SampleMemory{std::move(held.charge), std::move(held.placed), std::move(held.memory),
+                     std::move(held.payload)});
   }
   // The memory is given back before anybody is told.
-  c.payload.reset();
-  c.memory.clear();
-  c.residents = {};
-  c.placed = {};
-  c.shared = {};
-  c.resident = {};
-  c.buffers = {};
-  c.charge.Release();
-  c.quota.SettleDeviceTime(DeviceUs(receipt));
-  c.quota.Release();
+  GiveBack(std::move(held), DeviceUs(receipt));
   // The device wrote the elements; padding between lines must not tell what the
   // memory held before.
   if (!c.d.empty()) ClearPadding(c.problem.d, c.d);

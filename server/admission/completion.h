@@ -33,7 +33,22 @@ struct MatmulOutcome {
   std::string handle;  // of a result that stays
 };
 
-// All that a job's memory hangs on, until its end.
+// All that an admitted request holds until its end, but for D. Whoever drops it gives it back, the
+// last member first: what counts memory goes after the memory.
+struct Holdings {
+  QuotaAccounts::Hold quota;    // of all but a D that is sent back, which has its own
+  MemoryShares::Charge charge;  // of all but D, whose pieces have theirs
+  HostBuffers buffers;          // of the work
+  // The work's planes, where the product is to be verified.
+  ResidentPlanes resident;
+  SharedOperands shared;
+  SharedOperands::Placed placed;
+  ResidentOperands residents;
+  std::vector<HostPiece> memory;
+  std::unique_ptr<InlinePayload> payload;
+};
+
+// A request from its admission to the report to its caller.
 struct Completion {
   using Callback = absl::AnyInvocable<void(MatmulOutcome) &&>;
 
@@ -48,19 +63,9 @@ struct Completion {
   int verification_vectors = 0;
   const Kernel* kernel = nullptr;
   Problem problem;
-  // These count the memory of what follows, and go after it.
-  MemoryShares::Charge charge;  // of all but D, whose pieces have theirs
-  QuotaAccounts::Hold quota;    // of all but a D that is sent back, which has its own
-  HostBuffers buffers;          // of the work
-  // The work's planes, where the product is to be verified.
-  ResidentPlanes resident;
+  Holdings held;
   HostBuffer d;
   std::unique_ptr<PendingResult> kept;  // has D's memory; null: D is not to stay here
-  std::unique_ptr<InlinePayload> payload;
-  ResidentOperands residents;
-  std::vector<HostPiece> memory;
-  SharedOperands shared;
-  SharedOperands::Placed placed;
   Callback done;
 };
 

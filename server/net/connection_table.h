@@ -17,9 +17,9 @@
 #include "base/time/clock.h"
 #include "server/net/partial_messages.h"
 #include "server/net/reading_progress.h"
+#include "server/observe/progress.h"
 #include "server/tenants/quota_accounts.h"
 #include "server/tenants/tenant.h"
-#include "server/transfer/progress.h"
 
 namespace gemmd {
 

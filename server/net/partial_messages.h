@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/time/clock.h"
-#include "server/transfer/progress.h"
+#include "server/observe/progress.h"
 
 namespace gemmd {
 

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "base/time/clock.h"
-#include "server/transfer/progress.h"
+#include "server/observe/progress.h"
 
 namespace gemmd {
 

@@ -20,8 +20,8 @@
 #include "server/net/connection_table.h"
 #include "server/net/partial_messages.h"
 #include "server/net/reading_progress.h"
+#include "server/observe/progress.h"
 #include "server/rpc/slow_calls.h"
-#include "server/transfer/progress.h"
 
 namespace gemmd {
 

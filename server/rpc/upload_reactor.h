@@ -7,10 +7,10 @@
 #include "base/sync/mutex.h"
 #include "grpcpp/grpcpp.h"
 #include "server/admission/validation.h"
+#include "server/observe/progress.h"
 #include "server/rpc/call_watch.h"
 #include "server/scheduling/router.h"
 #include "server/store/operand_store.h"
-#include "server/transfer/progress.h"
 
 namespace gemmd {
 

@@ -14,8 +14,8 @@
 // The queue decides which jobs a launch serves (job_queue.h). The device is work-conserving: while
 // fewer launches are in flight than keep it busy, whatever waits is launched at once.
 //
-// scheduler.cc has jobs that come and leave, dispatch.cc what goes to the device, delivery.cc
-// what comes of it.
+// scheduler.cc has jobs that come and leave, scheduler_dispatch.cc what goes to the device,
+// scheduler_delivery.cc what comes of it.
 #pragma once
 
 #include <atomic>

@@ -8,8 +8,8 @@
 // Room is made by evicting what has no lease and is not in use, the longest unused first; a
 // leased operand never goes. Its memory stays until its last user lets go.
 //
-// uploads.cc has uploads until they are operands, copies.cc copies on more devices than one,
-// operand_store.cc all else.
+// operand_store_uploads.cc has uploads until they are operands, operand_store_copies.cc copies on
+// more devices than one, operand_store.cc all else.
 #pragma once
 
 #include <atomic>

@@ -278,7 +278,7 @@ void MatmulSession::EndReceivingLocked(const RequestPtr& request, absl::Status s
 
 void MatmulSession::AnswerReceivingLocked(const RequestPtr& request, absl::Status status) {
   // A thread that copies into the request still holds it, and finds that it has ended.
-  request->state = State::kRunning;
+  request->state = State::kEnded;
   requests_.erase(request->client_id);
   SendLocked({request->client_id, std::move(status), {}, {}, {}, {}});
 }
@@ -338,7 +338,7 @@ void MatmulSession::Break(const absl::Status& why) {
     for (const auto& [id, request] : requests_) {
       if (request->state != State::kRunning) statistics_->RecordRefused(why);
       if (request->state != State::kReceiving) known.push_back(request->server_id);
-      request->state = State::kRunning;
+      request->state = State::kEnded;
       request->is_cancelled = true;
     }
     for (std::size_t i = 0; i < incomplete_.size(); ++i) statistics_->RecordRefused(why);

@@ -5,8 +5,10 @@
 //   waiting    its header came; memory is full
 //   receiving  admitted; chunks are copied into the device's memory
 //   running    every byte was there; the scheduler has it
-//   sending    its result leaves, chunk by chunk, over whichever stream asks next
-// and ends, from any of these, with exactly one RequestFinished, unless the session breaks.
+//   sending    RequestFinished was queued, and the request is gone; a result too large to go with
+//              that is a Result now, which leaves chunk by chunk over whichever stream asks next
+// and ends, from any of these, with exactly one RequestFinished, unless the session breaks. A
+// thread that is still copying into a request that has ended finds it so, and lets go.
 //
 // Memory is bounded whatever the client does. Before its header was admitted a request holds
 // nothing but the message that brought it, afterwards what admission reserved; streams are not read
@@ -28,9 +30,9 @@
 #include "absl/status/statusor.h"
 #include "base/sync/mutex.h"
 #include "server/admission/admission.h"
+#include "server/observe/progress.h"
 #include "server/observe/statistics.h"
 #include "server/transfer/outgoing.h"
-#include "server/transfer/progress.h"
 
 namespace gemmd {
 
@@ -123,7 +125,7 @@ class MatmulSession : public std::enable_shared_from_this<MatmulSession> {
   void StartDraining();
 
  private:
-  enum class State : std::uint8_t { kWaiting, kReceiving, kRunning };
+  enum class State : std::uint8_t { kWaiting, kReceiving, kRunning, kEnded };
   struct Request {
     std::uint64_t client_id = 0;
     std::uint64_t server_id = 0;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "client/client.h"
 #include "gemmd/v1/admin.grpc.pb.h"
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "gemmd/v1/operands.grpc.pb.h"

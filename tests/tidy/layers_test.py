@@ -8,9 +8,11 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # A request's way through the server. A folder includes itself and what comes after it.
-LAYERS = ["observe_http", "rpc", "auth", "net", "transfer", "admission", "scheduling", "cost", "verification", "regions", "store", "device", "tenants"]
-# Plain values and options that stand beside the layers: who they may include.
-LEAVES = {"observe": set(), "options": set(), "trace": {"observe"}}
+LAYERS = ["observe_http", "rpc", "auth", "transfer", "admission", "scheduling", "cost", "verification", "regions", "store", "device", "tenants"]
+# Plain values, options and connections stand beside the layers: what they may include, and who may
+# include connections.
+LEAVES = {"observe": set(), "options": set(), "trace": {"observe"}, "net": {"observe", "tenants"}}
+LISTEN = {"observe_http", "rpc"}
 WIRE = re.compile(r'"(grpcpp|grpc|gemmd/v1|proto)/')
 ASM = re.compile(r"\b(__asm__|__asm|asm)\b\s*(volatile|__volatile__|goto)?\s*\(")
 # tests/kernels/emulator/deletions.cc has this list too, and checks that it knows every one.
@@ -68,6 +70,7 @@ class LayersTest(unittest.TestCase):
                     allowed = {own} | LEAVES[own]
                 else:
                     allowed = set(LAYERS[LAYERS.index(own):]) | {"observe", "trace"}
+                    allowed |= {"net"} if own in LISTEN else set()
                 if other not in allowed:
                     faults.append(f"{path}:{number}: server/{own} includes {header}")
         for path in sources("kernels"):
@@ -142,6 +145,17 @@ class LayersTest(unittest.TestCase):
                 if defined.setdefault(name, path) != path:
                     faults.append(f"{name}: {defined[name]} and {path}")
         self.assertGreater(len(defined), 500)
+        self.complain(faults)
+
+    def test_a_class_is_in_files_that_begin_with_its_headers_name(self):
+        faults = []
+        for path in sources("server", "client", "base"):
+            methods = re.search(r"^(?! )[\w:<>*& ]*\b([A-Z]\w+)::~?[A-Z]\w*\(", path.read_text(), re.M)
+            if path.suffix != ".cc" or not methods:
+                continue
+            headers = [each for each in path.parent.glob("*.h") if path.stem.startswith(each.stem)]
+            if not any(re.search(rf"\b{methods[1]}\b", each.read_text()) for each in headers):
+                faults.append(f"{path}: {methods[1]}")
         self.complain(faults)
 
     def test_every_folder_says_what_it_receives_and_hands_on(self):

@@ -19,11 +19,8 @@ namespace {
 
 using hopper::half::Tiling;
 
-// Indices into kTilings of those with an epilogue, in the order of kernel_compilations() in
-// BUILD.bazel.
-constexpr int kTf32Tilings[] = {0, 1, 4, 5, 6, 8, 9};
-constexpr int kTf32TilingCount = sizeof(kTf32Tilings) / sizeof(kTf32Tilings[0]);
-static_assert(kTf32TilingCount == hopper::half::kTf32GemmVariants);
+static_assert(hopper::half::kTf32GemmVariants == hopper::half::TilingsWithEpilogue(),
+              "BUILD.bazel names each tiling that has an epilogue");
 
 constexpr double kEmulatedMacsPerUs = 20;  // with checks, on one core
 
@@ -34,13 +31,12 @@ std::string NameOf(const Tiling& tiling) {
 
 class HopperTf32Entry final : public hopper::half::TilingEntry {
  public:
-  explicit HopperTf32Entry(int variant)
-      : TilingEntry({NameOf(hopper::half::kTilings[kTf32Tilings[variant]]), "sm_90a",
-                     absl::StrCat("tf32: ", hopper::half::kTilings[kTf32Tilings[variant]].idea),
+  explicit HopperTf32Entry(int tiling)
+      : TilingEntry({NameOf(hopper::half::kTilings[tiling]), "sm_90a",
+                     absl::StrCat("tf32: ", hopper::half::kTilings[tiling].idea),
                      Determinism::kBatchInvariant},
-                    hopper::half::kTilings[kTf32Tilings[variant]], hopper::half::kTileK / 2,
-                    kEmulatedMacsPerUs),
-        variant_(variant) {}
+                    hopper::half::kTilings[tiling], hopper::half::kTileK / 2, kEmulatedMacsPerUs),
+        index_(tiling) {}
 
   std::string Rejection(const Problem& problem) const override {
     if (problem.a.type != DataType::kTf32 || problem.b.type != DataType::kTf32) {
@@ -69,17 +65,18 @@ class HopperTf32Entry final : public hopper::half::TilingEntry {
   absl::Status LaunchVariant(const Problem& problem, const Config& config,
                              absl::Span<const Arguments> batch,
                              const LaunchTarget& target) const override {
-    return hopper::half::Tf32GemmFor(target, variant_)(problem, config, batch, target);
+    return hopper::half::Tf32GemmFor(target, index_)(problem, config, batch, target);
   }
 
-  const int variant_;
+  const int index_;
 };
 
 }  // namespace
 
 void AppendHopperTf32(std::vector<std::unique_ptr<const Kernel>>* kernels) {
-  for (int variant = 0; variant < kTf32TilingCount; ++variant) {
-    kernels->push_back(std::make_unique<HopperTf32Entry>(variant));
+  for (int tiling = 0; tiling < hopper::half::kTilingCount; ++tiling) {
+    if (!hopper::half::kTilings[tiling].has_epilogue) continue;
+    kernels->push_back(std::make_unique<HopperTf32Entry>(tiling));
   }
 }
 

@@ -180,10 +180,28 @@ constexpr Tiling Coop128x128c2() {
   return tiling;
 }
 
-// In the order of kernel_compilations() in BUILD.bazel.
-inline constexpr Tiling kTilings[] = {
-    Coop128x256c2(), Coop128x256(), Coop128x112c2(), Coop256x192c2(), Pp128x192c2(),
-    One64x128(),     One64x64(),    One64x32(),      One64x128c2(),   Coop128x128c2()};
+// A tiling's constant, k and the function's name, is its place in kTilings, which is the order of
+// the registry: selection takes the first of equal predictions.
+#define GEMMD_HOPPER_TILINGS(ROW) \
+  ROW(Coop128x256c2)              \
+  ROW(Coop128x256)                \
+  ROW(Coop128x112c2)              \
+  ROW(Coop256x192c2)              \
+  ROW(Pp128x192c2)                \
+  ROW(One64x128)                  \
+  ROW(One64x64)                   \
+  ROW(One64x32)                   \
+  ROW(One64x128c2)                \
+  ROW(Coop128x128c2)
+
+#define GEMMD_HOPPER_TILING_CONSTANT(name) k##name,
+enum TilingPlace : int { GEMMD_HOPPER_TILINGS(GEMMD_HOPPER_TILING_CONSTANT) kTilingCount };
+#undef GEMMD_HOPPER_TILING_CONSTANT
+
+#define GEMMD_HOPPER_TILING_VALUES(name) name(),
+inline constexpr Tiling kTilings[] = {GEMMD_HOPPER_TILINGS(GEMMD_HOPPER_TILING_VALUES)};
+#undef GEMMD_HOPPER_TILING_VALUES
+#undef GEMMD_HOPPER_TILINGS
 
 // Returns whether a batch of equal problems is one launch. Pairs share operands by multicast, which
 // has no form here for maps of a batch; their problems are large enough for launches of their own.
@@ -191,10 +209,11 @@ constexpr bool TakesBatches(const Tiling& tiling) {
   return tiling.cluster_m * tiling.cluster_n == 1;
 }
 
-// The one that serves lines of any pitch.
-inline constexpr int kOne64x64 = 6;
-static_assert(kTilings[kOne64x64].tile_m == 64 && kTilings[kOne64x64].tile_n == 64);
-
-inline constexpr int kTilingCount = sizeof(kTilings) / sizeof(kTilings[0]);
+// Returns how many tilings have an epilogue.
+constexpr int TilingsWithEpilogue() {
+  int count = 0;
+  for (const Tiling& tiling : kTilings) count += tiling.has_epilogue ? 1 : 0;
+  return count;
+}
 
 }  // namespace gemmd::hopper::half

@@ -19,7 +19,8 @@ namespace {
 
 using hopper::Frame;
 
-static_assert(hopper::half::kTilingCount == hopper::half::kWgmmaGemmVariants);
+static_assert(hopper::half::kWgmmaGemmVariants == hopper::half::kTilingCount,
+              "BUILD.bazel names each tiling");
 
 // The rate at which one core emulates, with checks, which is that of kernels on mma.sync
 // (docs/lab/emulator.md): it ranks emulated kernels behind real ones.

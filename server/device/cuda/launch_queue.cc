@@ -28,6 +28,7 @@ class LaunchQueue::Item final : public WatchedLaunch {
     // The slot is free before the callback, which may submit the next work.
     if (slot != nullptr) slots_->GiveBack(std::move(slot));
     // The memory is free before the callback, too.
+    prepared.clear();
     launch.works.clear();
     launch.sliced = nullptr;
     reservation.Release();
@@ -35,7 +36,8 @@ class LaunchQueue::Item final : public WatchedLaunch {
   }
 
   DeviceLaunch launch;
-  MemoryReservation reservation;  // beyond what the works' own cover
+  std::vector<PreparedWork> prepared;  // see PreparedOf(); each points to its work in `launch`
+  MemoryReservation reservation;       // beyond what the works' own cover
   std::unique_ptr<CudaSlot> slot;
 
  private:
@@ -89,7 +91,7 @@ void LaunchQueue::Submit(DeviceLaunch launch, Device::Callback done) {
   }
   item->slot = parts_.slots->TryTake();
   if (item->slot != nullptr && parts_.watcher->lost().ok()) {
-    if (std::optional<IssuedWork> issued = IssueQuickly(*item)) {
+    if (std::optional<IssuedWork> issued = IssueQuickly(item.get())) {
       item->issued = *std::move(issued);
       // If memory is fragmented, the feeder waits until works before this one end.
       if (item->issued.last != nullptr || !absl::IsResourceExhausted(item->issued.status)) {
@@ -115,13 +117,23 @@ bool LaunchQueue::ReserveForRows(Item* item) const {
   return true;
 }
 
-std::optional<IssuedWork> LaunchQueue::IssueQuickly(const Item& item) const {
-  const std::vector<DeviceWork>& works = item.launch.works;
-  if (item.launch.form == BatchForm::kSlice) return std::nullopt;
-  if (item.launch.form == BatchForm::kRows) {
+const std::vector<PreparedWork>& LaunchQueue::PreparedOf(Item* item) const {
+  if (item->prepared.empty()) {
+    item->prepared.reserve(item->launch.works.size());
+    for (const DeviceWork& work : item->launch.works) {
+      item->prepared.push_back(Prepare(work, panel_bytes_));
+    }
+  }
+  return item->prepared;
+}
+
+std::optional<IssuedWork> LaunchQueue::IssueQuickly(Item* item) const {
+  const std::vector<DeviceWork>& works = item->launch.works;
+  if (item->launch.form == BatchForm::kSlice) return std::nullopt;
+  if (item->launch.form == BatchForm::kRows) {
     DeviceWork joined;
     joined.problem = JoinedRows(works);
-    joined.plan = item.launch.rows_plan;
+    joined.plan = item->launch.rows_plan;
     const auto share = [&joined, &first = works.front()](WorkPlane plane) {
       joined.buffers[plane] = first.buffers[plane];
       joined.resident[plane] = first.resident[plane];
@@ -131,16 +143,14 @@ std::optional<IssuedWork> LaunchQueue::IssueQuickly(const Item& item) const {
     const Problem landed = LandedProblem(joined.problem);
     const PreparedWork prepared =
         PrepareInPanels(joined, joined.resident.which(), {{0, landed.m, 0, landed.n}});
-    return small_issuer_.IssueRows(works, prepared, item.slot.get());
+    return small_issuer_.IssueRows(works, prepared, item->slot.get());
   }
-  std::vector<PreparedWork> prepared;
-  prepared.reserve(works.size());
-  for (const DeviceWork& work : works) {
-    prepared.push_back(Prepare(work, panel_bytes_));
-    if (cutter_.MayCut(prepared.back())) return std::nullopt;
-  }
-  if (!SmallIssuer::Fit(prepared, *item.slot)) return std::nullopt;
-  return small_issuer_.IssueTogether(std::move(prepared), item.slot.get());
+  const std::vector<PreparedWork>& prepared = PreparedOf(item);
+  const bool may_cut =
+      std::any_of(prepared.begin(), prepared.end(),
+                  [this](const PreparedWork& work) { return cutter_.MayCut(work); });
+  if (may_cut || !SmallIssuer::Fit(prepared, *item->slot)) return std::nullopt;
+  return small_issuer_.IssueTogether(prepared, item->slot.get());
 }
 
 void LaunchQueue::IssueOnFeeder(ItemPtr item) {
@@ -148,7 +158,7 @@ void LaunchQueue::IssueOnFeeder(ItemPtr item) {
   item->issued = {};
   if (parts_.watcher->lost().ok()) {
     const std::optional<IssuedWork> quick =
-        IssueInTime(nullptr, [&] { return IssueQuickly(*item); });
+        IssueInTime(nullptr, [&] { return IssueQuickly(item.get()); });
     if (quick.has_value()) {
       item->issued = *quick;
     } else if (item->launch.form == BatchForm::kSlice) {
@@ -162,8 +172,8 @@ void LaunchQueue::IssueOnFeeder(ItemPtr item) {
       item->issued = IssueInTime(nullptr, issue).value();
       GiveUpIfNothingCame(&sliced, item.get());
     } else {
-      for (const DeviceWork& work : item->launch.works) {
-        IssueAlone(work, item.get());
+      for (std::size_t i = 0; i < item->launch.works.size(); ++i) {
+        IssueAlone(i, item.get());
         if (!item->issued.status.ok()) break;
       }
     }
@@ -177,14 +187,15 @@ void LaunchQueue::IssueOnFeeder(ItemPtr item) {
   });
 }
 
-void LaunchQueue::IssueAlone(const DeviceWork& work, Item* item) const {
+void LaunchQueue::IssueAlone(std::size_t index, Item* item) const {
+  const DeviceWork& work = item->launch.works[index];
   const auto append = [&](absl::FunctionRef<IssuedWork()> issue) {
     const auto attempt = [&] { return std::make_optional(issue()); };
     Append(IssueInTime(item->issued.last, attempt).value(), &item->issued);
   };
   PartCut parts = cutter_.Cut(work);
   if (parts.panels.empty()) {
-    const PreparedWork prepared = Prepare(work, panel_bytes_);
+    const PreparedWork& prepared = PreparedOf(item)[index];
     append([&] { return parts_.large_issuer->Issue(prepared, item->slot.get(), ring_.get()); });
     return;
   }

@@ -4,6 +4,7 @@
 // (large_issuer.h). A watcher tells their ends.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 #include "server/device/cuda/completion_watcher.h"
 #include "server/device/cuda/large_issuer.h"
 #include "server/device/cuda/out_of_core.h"
+#include "server/device/cuda/prepared_work.h"
 #include "server/device/cuda/sliced_work.h"
 #include "server/device/cuda/slot_pool.h"
 #include "server/device/cuda/small_issuer.h"
@@ -61,11 +63,14 @@ class LaunchQueue {
 
   // Returns whether the works can go as rows, with room for what their plan needs.
   bool ReserveForRows(Item* item) const;
+  // Returns how the item's works go alone or side by side. It is worked out once, however often the
+  // launch is tried.
+  const std::vector<PreparedWork>& PreparedOf(Item* item) const;
   // Empty: the launch is for the feeder. REQUIRES: the item has a slot.
-  std::optional<IssuedWork> IssueQuickly(const Item& item) const;
+  std::optional<IssuedWork> IssueQuickly(Item* item) const;
   void IssueOnFeeder(ItemPtr item);  // on the feeder thread
-  // A work, whole or in parts, behind what the item has under way.
-  void IssueAlone(const DeviceWork& work, Item* item) const;
+  // One of the item's works, whole or in parts, behind what the item has under way.
+  void IssueAlone(std::size_t index, Item* item) const;
   // A slice for which there never was memory may have operands under way, which the caller's memory
   // must outlive.
   static void GiveUpIfNothingCame(SlicedCudaWork* sliced, Item* item);

@@ -377,7 +377,7 @@ class VerifyingAdmission : public AdmissionTest {
   explicit VerifyingAdmission(std::uint32_t sampled_per_million = 0)
       : verifier_({sampled_per_million, 3, 16, 1 << 30, 1, 1}) {
     admission_ = std::make_unique<Admission>(limits_, &BuiltinRegistry(), &router_, &clock_,
-                                             nullptr, nullptr, nullptr, &verifier_);
+                                             AdmissionHelpers{nullptr, nullptr, &verifier_});
   }
 
   // A product of zeros, whose D holds `d` when the device is done.

@@ -86,8 +86,8 @@ struct Server {
     store = std::make_unique<OperandStore>(store_options, device.get(), &clock, 1);
     RequestLimits limits;
     limits.request_bytes = limits.result_bytes = 1 << 26;
-    admission =
-        std::make_unique<Admission>(limits, &registry, router.get(), &clock, nullptr, store.get());
+    admission = std::make_unique<Admission>(limits, &registry, router.get(), &clock,
+                                            AdmissionHelpers{store.get()});
   }
   ~Server() { scheduler->WaitUntilIdle(60000); }
 

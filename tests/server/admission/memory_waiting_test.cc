@@ -46,9 +46,8 @@ class MemoryWaitingTest : public ::testing::Test {
     bounds.requests = 64;
     bounds.longest = 1000 * kMs;
     room_ = std::make_unique<WaitingRoom>(bounds, &clock_, std::chrono::milliseconds(0));
-    admission_ =
-        std::make_unique<Admission>(limits_, &testing::OneFakeKernel(), &router_, &clock_, nullptr,
-                                    nullptr, nullptr, nullptr, Policy(room_.get()));
+    admission_ = std::make_unique<Admission>(limits_, &testing::OneFakeKernel(), &router_, &clock_,
+                                             AdmissionHelpers(), Policy(room_.get()));
   }
 
   static MatmulCall Call(const std::string& tenant, const std::string& peer,
@@ -114,8 +113,7 @@ TEST_F(MemoryWaitingTest, AHogLeavesRoomForOthers) {
 TEST_F(MemoryWaitingTest, ClientsBehindAProxyAreToldApartByTheirConnections) {
   ClientPolicy policy = Policy(room_.get());
   policy.proxies = {"10.0.0.1"};
-  const Admission admission(limits_, &testing::OneFakeKernel(), &router_, &clock_, nullptr, nullptr,
-                            nullptr, nullptr, policy);
+  const Admission admission(limits_, &testing::OneFakeKernel(), &router_, &clock_, {}, policy);
   std::vector<Admitted> hog;
   for (int i = 0; i < 6; ++i) {
     MatmulCall call = Call(std::to_string(i), "10.0.0.1");
@@ -133,8 +131,7 @@ TEST_F(MemoryWaitingTest, ClientsBehindAProxyAreToldApartByTheirConnections) {
 TEST_F(MemoryWaitingTest, HighPriorityIsForWhomTheOperatorNames) {
   ClientPolicy policy;
   policy.high_priority_tenants = {"urgent"};
-  const Admission admission(limits_, &testing::OneFakeKernel(), &router_, &clock_, nullptr, nullptr,
-                            nullptr, nullptr, policy);
+  const Admission admission(limits_, &testing::OneFakeKernel(), &router_, &clock_, {}, policy);
   MatmulCall call = Call("urgent", "x");
   call.priority = Priority::kHigh;
   EXPECT_TRUE(admission.Admit(call, kNoDeadline, kCarrier).ok());
@@ -183,7 +180,7 @@ TEST_F(MemoryWaitingTest, ADeviceThatIsTooSmallDoesNotSpeakForOneThatIsFull) {
   Scheduler small_scheduler(&small, &clock_, &alarm_, testing::BoundOf(1000));
   const Router router({{&small, &small_scheduler}, {&device_, &scheduler_}});
   admission_ = std::make_unique<Admission>(limits_, &testing::OneFakeKernel(), &router, &clock_,
-                                           nullptr, nullptr, nullptr, nullptr, Policy(room_.get()));
+                                           AdmissionHelpers(), Policy(room_.get()));
   std::deque<Admitted> hogs;
   for (int i = 0; i < 6; ++i) hogs.push_back(*Admit(Call("hog", "x")));
   hogs.push_back(*Admit(Call("pig", "y")));
@@ -221,8 +218,8 @@ TEST_F(MemoryWaitingTest, ARequestThatWaitedIsAdmittedInItsTurn) {
 
 TEST_F(MemoryWaitingTest, WhoeverGivesMemoryBackWakesTheRoom) {
   WaitingRoom room(WaitingRoom::Bounds(), &clock_, std::chrono::hours(1));
-  const Admission admission(limits_, &testing::OneFakeKernel(), &router_, &clock_, nullptr, nullptr,
-                            nullptr, nullptr, Policy(&room));
+  const Admission admission(limits_, &testing::OneFakeKernel(), &router_, &clock_, {},
+                            Policy(&room));
   std::deque<Admitted> hog;
   for (int i = 0; i < 6; ++i) {
     hog.push_back(*admission.Admit(Call("hog", "x"), kNoDeadline, kCarrier));
@@ -244,9 +241,8 @@ class PageLockedMemory : public MemoryWaitingTest {
     device_.host_limits.small_plane_bytes = 1000;
     device_.host_limits.large_bytes = 500000;
     device_.host_limits.ordinary_bytes = 500000;
-    admission_ =
-        std::make_unique<Admission>(limits_, &testing::OneFakeKernel(), &router_, &clock_, nullptr,
-                                    nullptr, nullptr, nullptr, Policy(room_.get()));
+    admission_ = std::make_unique<Admission>(limits_, &testing::OneFakeKernel(), &router_, &clock_,
+                                             AdmissionHelpers(), Policy(room_.get()));
   }
 };
 
@@ -265,8 +261,8 @@ TEST_F(PageLockedMemory, AResultCountsUntilItWasRead) {
 
 TEST_F(PageLockedMemory, AResultThatItNeverHoldsCountsAsOrdinary) {
   device_.host_limits.large_bytes = 50000;  // planes of 120 by 120 have 57600
-  Admission admission(limits_, &testing::OneFakeKernel(), &router_, &clock_, nullptr, nullptr,
-                      nullptr, nullptr, Policy(room_.get()));
+  Admission admission(limits_, &testing::OneFakeKernel(), &router_, &clock_, {},
+                      Policy(room_.get()));
   const auto admit = [&](std::int64_t n) {
     return admission.Admit(Call("reader", "x", n), kNoDeadline, kCarrier);
   };
@@ -294,8 +290,8 @@ TEST_F(PageLockedMemory, OperandsGiveWayToResults) {
 
 TEST_F(PageLockedMemory, SmallPlanesTakeTheSmallOnes) {
   device_.host_limits.small_bytes = 10000;
-  Admission admission(limits_, &testing::OneFakeKernel(), &router_, &clock_, nullptr, nullptr,
-                      nullptr, nullptr, Policy(room_.get()));
+  Admission admission(limits_, &testing::OneFakeKernel(), &router_, &clock_, {},
+                      Policy(room_.get()));
   std::vector<Admitted> small;
   for (int i = 0; i < 2; ++i) {  // of three planes each
     small.push_back(*admission.Admit(Call("a", "x", 2), kNoDeadline, kCarrier));

@@ -120,8 +120,8 @@ struct Server {
     store = std::make_unique<OperandStore>(options, first.device.get(), &clock, 1);
     RequestLimits limits;
     limits.request_bytes = limits.result_bytes = 1 << 26;
-    admission =
-        std::make_unique<Admission>(limits, &registry, &router, &clock, nullptr, store.get());
+    admission = std::make_unique<Admission>(limits, &registry, &router, &clock,
+                                            AdmissionHelpers{store.get()});
   }
   // Does what is under way first: it uses the layers.
   ~Server() { WaitUntilIdle(); }

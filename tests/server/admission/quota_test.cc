@@ -44,7 +44,7 @@ class QuotaTest : public ::testing::Test {
     policy.room = &room_;
     policy.high_priority_tenants = {"urgent"};
     admission_ = std::make_unique<Admission>(limits_, &testing::OneFakeKernel(), &router_, &clock_,
-                                             nullptr, nullptr, nullptr, nullptr, policy);
+                                             AdmissionHelpers(), policy);
   }
 
   static WaitingRoom::Bounds Bounds() {

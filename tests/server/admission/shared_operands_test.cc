@@ -200,8 +200,7 @@ class SharedRequest : public SharedOperandsTest {
   testing::FakeAlarm alarm_;
   Scheduler scheduler_{&device_, &clock_, &alarm_, testing::BoundOf(2)};
   Router router_{{{&device_, &scheduler_}}};
-  Admission admission_{limits_, &testing::OneFakeKernel(), &router_, &clock_, nullptr, nullptr,
-                       &table_};
+  Admission admission_{limits_, &testing::OneFakeKernel(), &router_, &clock_, {nullptr, &table_}};
   std::function<void()> before_submit_;
   MatmulOutcome outcome_;
 };

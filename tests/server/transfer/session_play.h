@@ -50,8 +50,8 @@ struct Server {
     room = std::make_unique<WaitingRoom>(bounds, &clock, std::chrono::milliseconds(0));
     ClientPolicy policy;
     if (waits) policy.room = room.get();
-    admission = std::make_unique<Admission>(limits, &OneFakeKernel(), &router, &clock, nullptr,
-                                            nullptr, nullptr, nullptr, policy);
+    admission = std::make_unique<Admission>(limits, &OneFakeKernel(), &router, &clock,
+                                            AdmissionHelpers(), policy);
   }
 
   std::shared_ptr<MatmulSession> NewSession(

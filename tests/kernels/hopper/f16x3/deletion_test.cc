@@ -7,6 +7,9 @@
 namespace gemmd::testing {
 namespace {
 
+constexpr int kTwoGroups = PlaceOf(hopper::f16x3::kTilings, 128, 64);
+constexpr int kOneGroup = PlaceOf(hopper::f16x3::kTilings, 64, 16);
+
 DeletionCheck F16x3Product() {
   return {
       {"kernels/hopper/f16x3/consumer.h", "kernels/hopper/f16x3/producer.h",
@@ -24,11 +27,11 @@ DeletionCheck F16x3Product() {
           OnlyAligns("kernels/hopper/f16x3/product.h", 2, "for the next barrier alone"),
           OnlyAligns("kernels/hopper/f16x3/product.h", 3, "nothing comes after it"),
       },
-      // By place in kernels/hopper/f16x3/tilings.h: two groups that take turns, and one; several
-      // tiles for a block, more stages of K than the ring has, and more lines than the split
-      // has blocks for.
-      {RunOf(RunF16x3<1, false>, {130, 300, 328}), RunOf(RunF16x3<3, true>, {20, 200, 800}),
-       RunOf(RunF16x3<3, false>, {9, 24, 4096})}};
+      // Two groups that take turns, and one; several tiles for a block, more stages of K than the
+      // ring has, and more lines than the split has blocks for.
+      {RunOf(RunF16x3<kTwoGroups, false>, {130, 300, 328}),
+       RunOf(RunF16x3<kOneGroup, true>, {20, 200, 800}),
+       RunOf(RunF16x3<kOneGroup, false>, {9, 24, 4096})}};
 }
 DELETION_TEST(F16x3Product)
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/kernels/emulator/shape.h"
+#include "tests/kernels/hopper/common/place_of.h"
 #include "tests/kernels/hopper/f16x3/f16x3_planes.h"
 
 namespace gemmd::testing {

@@ -6,6 +6,9 @@
 namespace gemmd::testing {
 namespace {
 
+constexpr int kTwoGroups = PlaceOf(hopper::f32::kTilings, 128, 64);
+constexpr int kOneGroup = PlaceOf(hopper::f32::kTilings, 64, 8);
+
 DeletionCheck F32Product() {
   return {{"kernels/hopper/f32/consumer.h", "kernels/hopper/f32/producer.h",
            "kernels/hopper/f32/product.h", "kernels/hopper/f32/split.h"},
@@ -17,10 +20,10 @@ DeletionCheck F32Product() {
               OnlyAligns("kernels/hopper/f32/product.h", 2, "for the next barrier alone"),
               OnlyAligns("kernels/hopper/f32/product.h", 3, "nothing comes after it"),
           },
-          // Tilings are named by their place in kernels/hopper/f32/tilings.h: two groups that take
-          // turns, and one; several tiles for a block, and more stages of K than the ring has.
-          {RunOf(RunDirect<1, ptx::Major::kK>, {130, 300, 200}),
-           RunOf(RunDirect<6, ptx::Major::kMn>, {20, 200, 800})}};
+          // Groups that take turns, and one; several tiles for a block, more stages of K than the
+          // ring has.
+          {RunOf(RunDirect<kTwoGroups, ptx::Major::kK>, {130, 300, 200}),
+           RunOf(RunDirect<kOneGroup, ptx::Major::kMn>, {20, 200, 800})}};
 }
 DELETION_TEST(F32Product)
 

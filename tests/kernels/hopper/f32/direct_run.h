@@ -6,6 +6,7 @@
 
 #include "tests/kernels/emulator/shape.h"
 #include "tests/kernels/hopper/common/f32_planes.h"
+#include "tests/kernels/hopper/common/place_of.h"
 
 namespace gemmd::testing {
 

@@ -8,7 +8,7 @@
 namespace gemmd::testing {
 namespace {
 
-constexpr int kTiling = 5;  // by place in kernels/hopper/f64/tilings.h
+constexpr int kTiling = PlaceOf(hopper::f64::kTilings, 64, 8);
 
 template <ptx::Major kRowMajor, ptx::Major kColumnMajor>
 auto DirectRunOf(const Shape& shape, const DirectRun& direct) {

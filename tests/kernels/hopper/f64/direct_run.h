@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/kernels/emulator/shape.h"
+#include "tests/kernels/hopper/common/place_of.h"
 #include "tests/kernels/hopper/f64/f64_planes.h"
 
 namespace gemmd::testing {

@@ -36,13 +36,15 @@ DeletionCheck Hopper() {
            "ptx::NamedBarrierSync(kGroupBarrier + me.group, kWarpgroup);", 1,
            "the emulator's wgmma.wait_group is for the product of the whole warpgroup"},
       },
-      // Tilings are named by their place in kernels/hopper/half/tilings.h: short boxes, pairs and
-      // drained stages, turns, pairs of one warpgroup, and the epilogue; whole and ragged lines of
-      // D, without TMA and with.
-      {RunOf(Wrong<6>, {20, 264, 200}), RunOf(Wrong<0>, {260, 520, 330}),
-       RunOf(Wrong<4>, {300, 580, 200}), RunOf(Wrong<8>, {150, 262, 650}),
-       RunOf(Wrong<5, true>, {70, 140, 580}), RunOf(Wrong<6>, {20, 262, 70}),
-       RunOf(Wrong<7>, {20, 262, 70})}};
+      // Short boxes, pairs and drained stages, turns, pairs of one warpgroup, and the epilogue;
+      // whole and ragged lines of D, without TMA and with.
+      {RunOf(Wrong<hopper::half::kOne64x64>, {20, 264, 200}),
+       RunOf(Wrong<hopper::half::kCoop128x256c2>, {260, 520, 330}),
+       RunOf(Wrong<hopper::half::kPp128x192c2>, {300, 580, 200}),
+       RunOf(Wrong<hopper::half::kOne64x128c2>, {150, 262, 650}),
+       RunOf(Wrong<hopper::half::kOne64x128, true>, {70, 140, 580}),
+       RunOf(Wrong<hopper::half::kOne64x64>, {20, 262, 70}),
+       RunOf(Wrong<hopper::half::kOne64x32>, {20, 262, 70})}};
 }
 DELETION_TEST(Hopper)
 

@@ -1,7 +1,9 @@
 // Runs a registry entry of the Hopper GEMM in the emulator, on planes of any layout.
 #pragma once
 
+#include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -10,16 +12,17 @@
 #include "kernels/emulator/session.h"
 #include "kernels/emulator/tensor_core.h"
 #include "kernels/gemm.h"
+#include "kernels/hopper/half/tilings.h"
 #include "tests/kernels/emulator/half_matrix.h"
 #include "tests/kernels/hopper/common/plane.h"
 
 namespace gemmd::testing {
 
-// Every entry, in the order of kernels/hopper/half/tilings.h.
-inline constexpr const char* kHopperEntries[] = {
-    "sm90/coop128x256c2", "sm90/coop128x256",  "sm90/coop128x112c2", "sm90/coop256x192c2",
-    "sm90/pp128x192c2",   "sm90/one64x128",    "sm90/one64x64",      "sm90/one64x32",
-    "sm90/one64x128c2",   "sm90/coop128x128c2"};
+inline constexpr auto kHopperEntries = [] {
+  std::array<const char*, hopper::half::kTilingCount> names{};
+  for (std::size_t i = 0; i < names.size(); ++i) names[i] = hopper::half::kTilings[i].name;
+  return names;
+}();
 
 struct HopperCase {
   std::int64_t m = 1;

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "tests/kernels/hopper/f32/error_data.h"
 #include "tests/kernels/hopper/f32/on_gpu.h"
@@ -54,7 +55,7 @@ int Probe() {
 int Check() {
   int wrong = 0;
   int runs = 0;
-  for (const char* const name : kTf32Entries) {
+  for (const std::string& name : AllTf32Entries()) {
     for (const std::int64_t m : {1, 2, 7, 16, 33, 64, 65, 129, 300, 512}) {
       F32Case c = {m, m % 2 == 0 ? 262 : 132, m % 3 == 0 ? 1000 : 260};
       c.d_order = m % 5 == 0 ? Order::kColumnMajor : Order::kRowMajor;
@@ -64,7 +65,7 @@ int Check() {
       const std::int64_t different = run.CountWrong();
       const bool is_right = different == 0 && run.d_plane.IsPaddingUntouched();
       if (!is_right) {
-        std::printf("%s, %s: %lld elements differ, %lld from away, %lld from cut\n", name,
+        std::printf("%s, %s: %lld elements differ, %lld from away, %lld from cut\n", name.c_str(),
                     ToString(run.problem).c_str(), static_cast<long long>(different),
                     static_cast<long long>(run.CountWrong(RoundAway)),
                     static_cast<long long>(run.CountWrong(Cut)));
@@ -82,7 +83,8 @@ int Rows() {
   const F32Case c = {kRows, 1000, 2052};
   Tf32Run whole(c);
   OnGpu on_gpu(whole);
-  const Kernel& first_kernel = Tf32Kernel(kTf32Entries[0]);
+  const std::vector<std::string> names = AllTf32Entries();
+  const Kernel& first_kernel = Tf32Kernel(names.front());
   on_gpu.Launch(whole.problem, first_kernel, first_kernel.Configure(whole.problem, H200()));
   on_gpu.GetD(whole.d_plane.data());
   Tf32Run part(c);
@@ -94,7 +96,7 @@ int Rows() {
     some.m = 1 + random() % (i % 2 == 0 ? 32 : kRows);
     const auto first = static_cast<std::int64_t>(random() % (kRows - some.m + 1));
     const Problem problem = MakeTf32Problem(some);
-    const Kernel& kernel = Tf32Kernel(kTf32Entries[random() % std::size(kTf32Entries)]);
+    const Kernel& kernel = Tf32Kernel(names[random() % names.size()]);
     on_gpu.Launch(problem, kernel, kernel.Configure(problem, H200()), first);
     on_gpu.GetD(part.d_plane.data());
     bool is_same = true;

@@ -26,9 +26,9 @@ constexpr Shape kShapes[] = {
     {9, 70, 500},    // more stages than the ring has
 };
 
-std::string TestName(const char* entry) { return std::string(entry).substr(5); }
+std::string TestName(const std::string& entry) { return entry.substr(5); }
 
-class Tf32Gemm : public ::testing::TestWithParam<std::tuple<const char*, Shape>> {};
+class Tf32Gemm : public ::testing::TestWithParam<std::tuple<std::string, Shape>> {};
 
 TEST_P(Tf32Gemm, GivesEveryBit) {
   const auto& [name, shape] = GetParam();
@@ -42,7 +42,7 @@ TEST_P(Tf32Gemm, GivesEveryBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, Tf32Gemm,
-                         ::testing::Combine(::testing::ValuesIn(kTf32Entries),
+                         ::testing::Combine(::testing::ValuesIn(AllTf32Entries()),
                                             ::testing::ValuesIn(kShapes)),
                          [](const auto& info) {
                            const Shape& shape = std::get<1>(info.param);
@@ -50,7 +50,7 @@ INSTANTIATE_TEST_SUITE_P(All, Tf32Gemm,
                                                shape.n, "x", shape.k);
                          });
 
-class Tf32Entries : public ::testing::TestWithParam<const char*> {};
+class Tf32Entries : public ::testing::TestWithParam<std::string> {};
 
 // A transposed, B, D column-major, operands that settle, on many seeds.
 TEST_P(Tf32Entries, RaiseNothingOnAnySeed) {
@@ -106,15 +106,15 @@ TEST_P(Tf32Entries, SayWhatTheyTake) {
   EXPECT_NE(kernel.Rejection(MakeTf32Problem({8, 8, 8, false, false})), "");
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Tf32Entries, ::testing::ValuesIn(kTf32Entries),
+INSTANTIATE_TEST_SUITE_P(All, Tf32Entries, ::testing::ValuesIn(AllTf32Entries()),
                          [](const auto& info) { return TestName(info.param); });
 
 // One numerics id: rows have the same bits in every product that contains them.
 TEST(Tf32Numerics, RowsDoNotDependOnMNorOnTheTiling) {
   const F32Case whole_case = {150, 70, 76};
   Tf32Run whole(whole_case);
-  ASSERT_EQ(whole.Launch(kTf32Entries[0], {}).message, "");
-  for (const char* const name : kTf32Entries) {
+  ASSERT_EQ(whole.Launch(AllTf32Entries().front(), {}).message, "");
+  for (const std::string& name : AllTf32Entries()) {
     for (const std::int64_t m : {1, 64, 129}) {
       F32Case c = whole_case;
       c.m = m;

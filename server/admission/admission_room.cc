@@ -117,7 +117,7 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::TryDevice(const Serve
     job.work.buffers = std::move(placed->buffers);
     job.work.resident = std::move(placed->resident);
     job.work.weights_id = placed->weights_id;
-    completion.memory = std::move(placed->memory);
+    completion.held.memory = std::move(placed->memory);
     return absl::OkStatus();
   });
   if (status.ok()) {
@@ -141,7 +141,7 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::TryDevice(const Serve
     return FullNow(*served.scheduler, RefusalCause::kMemory, std::move(status));
   }
   if (!status.ok()) return status;
-  completion.charge = std::move(share->charge);
+  completion.held.charge = std::move(share->charge);
   return admitted;
 }
 
@@ -247,17 +247,17 @@ absl::Status Admission::AllocateHost(const ResolvedHeader& resolved, Share* shar
                                                : device->AllocateOrdinaryOperand(bytes);
       });
   if (!payload.ok()) return payload.status();
-  completion->payload = *std::move(payload);
+  completion->held.payload = *std::move(payload);
   absl::StatusOr<SharedOperands::Placed> placed = resolved.shared.PlaceOn(device);
   if (!placed.ok()) return placed.status();
-  completion->placed = *std::move(placed);
-  if (call.verification_vectors != 0 && SharedOperands::AnyInPlace(completion->placed)) {
+  completion->held.placed = *std::move(placed);
+  if (call.verification_vectors != 0 && SharedOperands::AnyInPlace(completion->held.placed)) {
     return absl::UnimplementedError(absl::StrCat(
         "verification.vectors is ", call.verification_vectors, ", and ", device->traits().name,
         " uses the shared memory of this request in place, where the CPU cannot verify it"));
   }
-  if (!completion->placed.d.empty()) {
-    completion->d = completion->placed.d;
+  if (!completion->held.placed.d.empty()) {
+    completion->d = completion->held.placed.d;
     return absl::OkStatus();
   }
   if (completion->kept != nullptr) {

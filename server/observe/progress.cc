@@ -1,4 +1,4 @@
-#include "server/transfer/progress.h"
+#include "server/observe/progress.h"
 
 #include "absl/strings/str_cat.h"
 #include "base/text/duration.h"
