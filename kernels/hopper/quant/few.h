@@ -265,7 +265,7 @@ class FewWarp {
   GEMMD_DEVICE void Write(ptx::SharedAddress to, const float (&sums)[Layout::kSums],
                           const Scales& scales) const {
     if constexpr (Layout::kBoxRows == 1) {
-      // Of the eight columns, which are one row.
+      // All eight columns are one row: the first is handed over.
       const OneRowSums<Scales> row = {{sums[0], sums[2]}, scales};
       if (lane_ % 4 == 0) ptx::StoreShared(to + lane_ * 4, row);
     } else {
@@ -338,7 +338,7 @@ class AddingWarp {
  private:
   using Scales = typename Decoder::Scales;
   static constexpr bool kIsOneRow = Layout::kBoxRows == 1;
-  // Of one row a lane has two lines of one strip, and there are as many lanes as lines have pairs.
+  // Where A has one row a lane has two lines of one strip: there are as many lanes as pairs.
   static constexpr int kStrips = kIsOneRow ? 1 : Layout::kAdderStrips;
   static constexpr int kTotals = kIsOneRow ? 2 : Layout::kSums;
   static_assert(!kIsOneRow || Layout::kStrips <= 4);

@@ -74,7 +74,7 @@ struct FewLayout {
   static_assert(kBlocks * (kSharedBytes + 1024) <= 228 * 1024 && kSharedBytes <= 227 * 1024);
 };
 
-// What is handed over of a pair of lines where A has one row.
+// Sums of a pair of lines, with their scales, where A has one row.
 template <class Scales>
 struct alignas(16) OneRowSums {
   float of[2];

@@ -11,8 +11,8 @@
 //   codes         of 4 bits 1024 bytes, of 8 bits 2048: a lane's words, one or two a step, in
 //                 ascending steps; word x at x / 4 * 512 + lane * 16 + x % 4 * 4
 //   scales        at pair * 4 those of lines `pair` and `pair` + 8, f16 or bf16: 32 bytes. f32, for
-//                 codes of 8 bits: at pair * 8, 64 bytes. Of mxfp4 at pair * 8 the four of line
-//                 `pair`, then those of `pair` + 8, E8M0: 64 bytes
+//                 codes of 8 bits: at pair * 8, 64 bytes. E8M0, of mxfp4: at pair * 8 the four of
+//                 line `pair`, then those of `pair` + 8, 64 bytes
 //   zero points   at pair * 2 those of the same lines: 16 bytes
 //
 // Scales for all of K have one piece for each strip, and so have their zero points: their plane is
@@ -83,8 +83,9 @@ constexpr int E2m1Bit(int j, int half, int bit) {
   const int in_bf16 = bit == 3 ? 15 : 6 + bit;
   return (in_bf16 + 16 * half + 32 - E2m1Rotation(j, bit)) % 32;
 }
-// Of even registers at their places in bf16: the sign at 15, the rest from 4 on. Those of odd ones
-// fill what is left: the sign and the lowest four have to move up by 4, the upper three down by 4.
+// Even registers' bits are at their places in bf16: the sign at 15, the rest from 4 on. Those of
+// odd ones fill the gaps: the sign and the lowest four have to move up by 4, the upper three down
+// by 4.
 constexpr int E4m3Bit(int j, int half, int bit) {
   const int in_bf16 = bit == 7 ? 15 : 4 + bit;
   if (j % 2 == 0) return 16 * half + in_bf16;

@@ -40,7 +40,7 @@ static_assert(FewTilingCount(CodeFormat::kInt4) == hopper::quant::kFewInt4Varian
               hopper::quant::kWideTilingCount == hopper::quant::kWideMxfp4Variants &&
               hopper::quant::kWideTilingCount == hopper::quant::kWideBytesVariants);
 
-// What the entry of a format says of it.
+// An entry's words for its format.
 struct FormatNames {
   const char* entry;
   const char* types;  // of B

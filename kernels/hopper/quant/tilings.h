@@ -99,7 +99,7 @@ inline constexpr WideTiling kWideTilings[] = {
 };
 inline constexpr int kWideTilingCount = sizeof(kWideTilings) / sizeof(kWideTilings[0]);
 
-// The same shapes where sums are one chain, and for codes of 8 bits.
+// Tiles as above, where sums are one chain, and for codes of 8 bits.
 inline constexpr WideTiling kWideChainTilings[kWideTilingCount] = {
     {64, 1, 1, 2, 9, 8, 1, {2, 0.7, 0.38, 0.38}},  {64, 2, 2, 2, 6, 8, 1, {3, 0.7, 1.06, 1.06}},
     {128, 2, 1, 2, 4, 4, 1, {4, 0.7, 0.78, 0.78}}, {128, 2, 2, 1, 4, 4, 1, {4, 0.7, 1.48, 1.48}},

@@ -15,7 +15,7 @@
 
 namespace gemmd::testing {
 
-// What a scale of a B of 8 bits is for: 1 x 128, 128 x 128, a line, all of it.
+// A scale of a B of 8 bits is for 1 x 128, for 128 x 128, for a line or for all of it.
 enum class ScalesOf { kGroups, kBlocks, kLines, kAll };
 
 struct QuantCase {
@@ -182,7 +182,7 @@ struct QuantRun {
   emulator::HalfFormat ScaleFormat() const {
     return its.has_bf16_scales ? emulator::HalfFormat::kBf16 : emulator::HalfFormat::kF16;
   }
-  // Of a group of 128.
+  // The scale of a line's group of 128.
   float ScaleOf(std::int64_t line, std::int64_t group) const {
     const std::uint32_t bits = ScaleBitsOf(line, HasScalesOfLines() ? 0 : group);
     if (!its.has_bytes()) return emulator::Widen(ScaleFormat(), static_cast<std::uint16_t>(bits));
