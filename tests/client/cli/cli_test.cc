@@ -407,8 +407,8 @@ TEST_F(CliTest, TheEnvironmentsClientCertificateIsShown) {
 TEST_F(CliTest, ATokenIsNotSentInPlainTextUnlessThatIsAskedFor) {
   const std::string token = directory_.File("token", "abc\n");
   const auto info = [&](const std::string& server, const std::string& file) {
-    return std::vector<std::string>{"info", "--server",  server, "--token-file",
-                                    file,   "--timeout", "100ms"};
+    return std::vector<std::string>{"info", "--server",   server, "--token-file",
+                                    file,   "--patience", "1ms"};
   };
   const ProcessResult refused = Gemm(info("example.invalid:1", token));
   EXPECT_EQ(refused.exit_code, 2);

@@ -15,6 +15,7 @@ namespace {
 
 using ::gemmd::testing::SampleReport;
 using ::gemmd::testing::Simulation;
+using ::testing::Each;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
@@ -74,6 +75,24 @@ TEST(Resample, HasAnIntervalAroundEachFigure) {
   expect("p50", summary.latency.p50_us, 0.1);
   expect("p95", summary.latency.p95_us, 0.2);
   expect("p99.9", summary.latency.p999_us, 1);
+}
+
+TEST(Resample, BlocksThatAreAlikeHaveTheRunsPercentiles) {
+  // In each of 20 seconds a request is due every 50 ms, and the nth is answered after n ms.
+  LoadRun run;
+  run.end_ns = 20 * kNsPerSecond;
+  for (TimeNs i = 0; i < 400; ++i) {
+    Sample sample;
+    sample.intended_ns = i * kNsPerSecond / 20;
+    sample.completed_ns = sample.intended_ns + (1 + i % 20) * kNsPerSecond / 1000;
+    run.samples.push_back(sample);
+  }
+  Resamples resamples = Resample(run, {{}});
+  ASSERT_EQ(resamples.blocks, 20U);
+  EXPECT_THAT(resamples.figures["p50"], Each(10e3));
+  EXPECT_THAT(resamples.figures["p90"], Each(18e3));
+  EXPECT_THAT(resamples.figures["p95"], Each(19e3));
+  EXPECT_THAT(resamples.figures["p99"], Each(20e3));
 }
 
 TEST(Resample, IsTheSameForTheSameRunAndNothingForAFew) {

@@ -1,6 +1,7 @@
 #include "server/admission/inline_payload.h"
 
 #include <cmath>
+#include <cstring>
 #include <string>
 #include <vector>
 
@@ -39,9 +40,16 @@ class InlinePayloadTest : public ::testing::Test {
     const absl::StatusOr<Problem> problem = ValidateHeader(call_, limits);
     ASSERT_TRUE(problem.ok()) << problem.status();
     absl::StatusOr<std::unique_ptr<InlinePayload>> payload = InlinePayload::Create(
-        call_, *problem, [this](std::uint64_t bytes) { return device_.AllocateOperand(bytes); });
+        call_, *problem, [this](std::uint64_t bytes) { return UsedMemory(bytes); });
     ASSERT_TRUE(payload.ok()) << payload.status();
     payload_ = *std::move(payload);
+  }
+
+  // Holds what another request left.
+  absl::StatusOr<HostPiece> UsedMemory(std::uint64_t bytes) {
+    absl::StatusOr<HostPiece> memory = device_.AllocateOperand(bytes);
+    if (memory.ok()) std::memset(memory->data, 0x5A, bytes);
+    return memory;
   }
 
   absl::Status Receive(OperandName operand, absl::string_view bytes, std::uint64_t offset = 0,

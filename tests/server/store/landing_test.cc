@@ -189,6 +189,15 @@ TEST_F(LandingTest, WhatIsReleasedCountsUntilNobodyHasItsMemoryAnywhere) {
   EXPECT_EQ(store_.statistics().reserved_bytes, 0u);
 }
 
+TEST_F(LandingTest, WhatIsReleasedCountsUntilNoWorkHasWhatLanded) {
+  auto landed = Use()->PlaceOn(&device_, problem_, WorkPlane::kB, &landed_bytes_);
+  ASSERT_TRUE(landed.ok()) << landed.status();
+  ASSERT_TRUE(store_.Release(Tenant(), matrix_.key()).ok());
+  EXPECT_EQ(store_.statistics().reserved_bytes, 8u);
+  landed->landed = nullptr;
+  EXPECT_EQ(store_.statistics().reserved_bytes, 0u);
+}
+
 TEST_F(LandingTest, AResultThatIsReleasedCountsUntilNobodyHasItsMemory) {
   auto result = *store_.BeginResult(Tenant(), matrix_.form.data, std::nullopt, &device_);
   ASSERT_TRUE(result->PlaceOn(&device_).ok());

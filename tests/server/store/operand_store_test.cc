@@ -330,6 +330,17 @@ TEST_F(OperandStoreTest, WhatIsReleasedCountsUntilNobodyHasItsMemory) {
   EXPECT_TRUE(Put(tenant_, next).ok());
 }
 
+TEST_F(OperandStoreTest, AResultThatIsReleasedCountsUntilNobodyHasItsMemory) {
+  const MatrixLayout d{DataType::kInt8, 20, 20, Order::kRowMajor, 20};
+  const std::string handle = store.Keep(*store.BeginResult(tenant_, d, std::nullopt, &device));
+  HostBuffer download = *(*store.Read(tenant_, {handle, {}}))->Planes(PlaneName::kData);
+  ASSERT_TRUE(store.Release(tenant_, {handle, {}}).ok());
+  EXPECT_EQ(store.statistics().reserved_bytes, 400u);
+  EXPECT_FALSE(store.BeginResult(tenant_, d, std::nullopt, &device).ok());
+  download.clear();
+  EXPECT_EQ(store.statistics().reserved_bytes, 0u);
+}
+
 // To evict what a download has would give nothing back, and others would go next, for nothing too.
 TEST_F(OperandStoreTest, WhatIsLentIsNotEvicted) {
   const StoredMatrix matrix(std::string(400, 'x'));

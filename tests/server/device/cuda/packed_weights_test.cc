@@ -2,6 +2,7 @@
 // however they are launched, and its planes come back as they were sent.
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "server/device/planes.h"
 #include "server/device/rows.h"
 #include "tests/server/device/cuda/cuda_fixture.h"
+#include "tests/server/device/cuda/parts.h"
 #include "tests/testing/quantized_work.h"
 
 namespace gemmd {
@@ -54,6 +56,19 @@ QuantizedProduct Draw(const Shape& shape, Draws* draws, bool a_is_k_major) {
   product.problem.b_packing = Packing::kStrips;
   return product;
 }
+
+// The planes of B that the product has.
+std::vector<std::pair<WorkPlane, const void*>> PlanesOfB(QuantizedProduct* product) {
+  const Arguments arguments = product->arguments();
+  std::vector<std::pair<WorkPlane, const void*>> planes = {
+      {WorkPlane::kB, arguments.b}, {WorkPlane::kBScales, arguments.b_scales}};
+  if (arguments.b_zero_points != nullptr) {
+    planes.emplace_back(WorkPlane::kBZeroPoints, arguments.b_zero_points);
+  }
+  return planes;
+}
+
+class PackedPlanes : public testing::CudaPartsTest {};
 
 class PackedWeights : public testing::CudaDeviceTest {
  protected:
@@ -114,14 +129,9 @@ TEST_F(PackedWeights, PlanesTakeTheirOwnBytesAndComeBack) {
   for (int i = 0; i < 12; ++i) {
     const Shape shape = {3, 128 * (1 + draws.Below(5)), 128 * (1 + draws.Below(9))};
     QuantizedProduct product = Draw(shape, &draws, true);
-    const Arguments arguments = product.arguments();
-    const std::pair<WorkPlane, const void*> planes[] = {
-        {WorkPlane::kB, arguments.b},
-        {WorkPlane::kBScales, arguments.b_scales},
-        {WorkPlane::kBZeroPoints, arguments.b_zero_points}};
+    const std::vector<std::pair<WorkPlane, const void*>> planes = PlanesOfB(&product);
     const DeviceWork work = WorkOf(&product);
     for (const auto& [plane, data] : planes) {
-      if (data == nullptr) continue;
       const std::uint64_t bytes = PlaneBytes(product.problem, plane);
       EXPECT_EQ(work.resident[plane]->size_bytes(), (bytes + 255) / 256 * 256);
       const std::string sent(static_cast<const char*>(data), bytes);
@@ -137,6 +147,26 @@ TEST_F(PackedWeights, PlanesTakeTheirOwnBytesAndComeBack) {
       ASSERT_TRUE(packed.ok()) << packed.status();
       EXPECT_EQ(device_->copied().in, before.in);
       EXPECT_EQ(std::memcmp((*packed)->data(), work.resident[plane]->data(), bytes), 0);
+    }
+  }
+  EXPECT_TRUE(AllIsFree());
+}
+
+// A plane comes back in whole pieces, whatever the slabs hold that it comes through.
+TEST_F(PackedPlanes, ComeBackThroughSlabsThatEndWithinAPiece) {
+  HostBuffer slabs = *host_->staging().Take(3);
+  for (HostPiece& slab : slabs) slab.size_bytes = 1500;
+  const std::unique_ptr<ResidentMemory> resident = NewResidentMemory(std::move(slabs));
+  Draws draws(12);
+  for (int i = 0; i < 6; ++i) {
+    QuantizedProduct product = Draw({3, 256 + draws.Below(256), 512}, &draws, true);
+    for (const auto& [plane, data] : PlanesOfB(&product)) {
+      const std::uint64_t bytes = PlaneBytes(product.problem, plane);
+      const auto stored = resident->Store(product.problem, plane, data);
+      ASSERT_TRUE(stored.ok()) << stored.status();
+      std::string fetched(bytes, '?');
+      ASSERT_TRUE(resident->Fetch(**stored, fetched.data()).ok());
+      EXPECT_EQ(std::memcmp(fetched.data(), data, bytes), 0) << ToString(product.problem);
     }
   }
   EXPECT_TRUE(AllIsFree());
@@ -190,13 +220,7 @@ TEST_F(PackedWeights, APanelOfColumnsHasItsOwnBytes) {
     const Problem part = PanelProblem(problem, panel);
     const PanelOffsets offsets = OffsetsOf(problem, panel);
     const PanelOffsets sent_offsets = OffsetsOf(plain, panel);
-    const Arguments sent = product.arguments();
-    const std::pair<WorkPlane, const void*> planes[] = {
-        {WorkPlane::kB, sent.b},
-        {WorkPlane::kBScales, sent.b_scales},
-        {WorkPlane::kBZeroPoints, sent.b_zero_points}};
-    for (const auto& [plane, data] : planes) {
-      if (data == nullptr) continue;
+    for (const auto& [plane, data] : PlanesOfB(&product)) {
       const auto whole = device_->Store(problem, plane, data);
       ASSERT_TRUE(whole.ok()) << whole.status();
       const std::uint64_t bytes = PackedBytes(part, *PackedPlaneOf(part, plane));

@@ -13,6 +13,7 @@
 #include "server/device/cuda/drain_ring.h"
 #include "server/device/cuda/host_pools.h"
 #include "server/device/cuda/large_issuer.h"
+#include "server/device/cuda/resident_memory.h"
 #include "server/device/cuda/slot_pool.h"
 #include "server/device/cuda/staging.h"
 #include "server/device/thread_executor.h"
@@ -78,6 +79,18 @@ class CudaPartsTest : public ::testing::Test {
   std::unique_ptr<StagingRing> NewRing(std::uint64_t slabs) {
     return *StagingRing::Create(cuda_.get(), *host_->staging().Take(slabs), &gatherers_,
                                 [this](CudaEvent event) { return watcher_->WaitUntilDone(event); });
+  }
+  // Its planes come back through these slabs.
+  std::unique_ptr<ResidentMemory> NewResidentMemory(HostBuffer fetch_slabs) {
+    ResidentMemory::Resources resources;
+    resources.stream = NewStream();
+    resources.landing_ring = NewRing(4);
+    resources.landing_slot = NewSlot();
+    resources.fetch_slot = NewSlot();
+    resources.fetch_slabs = std::move(fetch_slabs);
+    return std::make_unique<ResidentMemory>(
+        ResidentMemory::Parts{cuda_, large_issuer_.get(), &memory_, watcher_.get()},
+        std::move(resources));
   }
   // Returns whether all blocks are given back, once the streams have done what they were given.
   bool AllIsFree() {

@@ -18,18 +18,6 @@ namespace {
 
 class ResidentMemoryTest : public testing::CudaPartsTest {
  protected:
-  ResidentMemoryTest() {
-    ResidentMemory::Resources resources;
-    resources.stream = NewStream();
-    resources.landing_ring = NewRing(4);
-    resources.landing_slot = NewSlot();
-    resources.fetch_slot = NewSlot();
-    resources.fetch_slabs = *host_->staging().Take(2);
-    resident_ = std::make_unique<ResidentMemory>(
-        ResidentMemory::Parts{cuda_, large_issuer_.get(), &memory_, watcher_.get()},
-        std::move(resources));
-  }
-
   static std::string Bytes(std::size_t count) {
     std::string bytes(count, '\0');
     for (std::size_t i = 0; i < count; ++i) bytes[i] = static_cast<char>(i * i / 7 + i);
@@ -39,7 +27,7 @@ class ResidentMemoryTest : public testing::CudaPartsTest {
   // B needs no transposition, and more slabs than there are.
   const Problem problem_ = MakeProblem(3, 1500, 700, DataType::kF32, DataType::kF32);
   const std::string b_ = Bytes(problem_.b.size_bytes());
-  std::unique_ptr<ResidentMemory> resident_;
+  const std::unique_ptr<ResidentMemory> resident_ = NewResidentMemory(*host_->staging().Take(2));
 };
 
 TEST_F(ResidentMemoryTest, APlaneComesBackAsItWasStored) {
