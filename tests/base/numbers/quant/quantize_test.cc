@@ -429,7 +429,7 @@ TEST_P(Formats, TheLastValueInRangeIsHeldAndTheNextRefusedByPlace) {
     EXPECT_EQ(refusal(std::nextafter(-0.5f, -1.0f), 255),
               "element (1, 0) is -0.5: uint8 without zero points holds nothing below 0; formats "
               "with -zp do");
-    // What is below 0 makes no scale, of which another such value would be less than half.
+    // A value below 0 makes no scale: half of 300 would hold -0.5 as 0.
     EXPECT_THAT(refusal(-0.5f, -300), ::testing::StartsWith("element (1, 0) is -0.5: "));
     return;
   }
