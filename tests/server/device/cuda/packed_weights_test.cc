@@ -1,4 +1,4 @@
-// A B of 4-bit weights that stays on a CUDA device lies there packed: its products are right
+// A B of quantized weights that stays on a CUDA device lies there packed: its products are right
 // however they are launched, and its planes come back as they were sent.
 #include <algorithm>
 #include <cstring>
@@ -31,9 +31,13 @@ struct Shape {
 
 // A format that is packed.
 QuantFormat DrawFormat(Draws* draws) {
-  if (draws->Below(3) == 0) return *FindQuantFormat("mxfp4");
+  constexpr const char* kNamed[] = {"mxfp4",          "int8-g128",        "int8-g128-zp",
+                                    "int8-row",       "int8-row-zp",      "int8-tensor",
+                                    "fp8-e4m3-1x128", "fp8-e4m3-128x128", "fp8-e4m3-row"};
+  const std::int64_t named = draws->Below(14);
+  if (named < 9) return *FindQuantFormat(kNamed[named]);
   Scaling scaling = Scaling::kVector;
-  scaling.type = DataType::kF16;
+  scaling.type = draws->Below(2) == 0 ? DataType::kF16 : DataType::kBf16;
   scaling.block_k = 128;
   scaling.has_zero_points = draws->Below(2) == 0;
   return {draws->Below(2) == 0 ? DataType::kInt4 : DataType::kUint4, scaling};
@@ -112,7 +116,7 @@ class PackedWeights : public testing::CudaDeviceTest {
 
 TEST_F(PackedWeights, ProductsAreRight) {
   Draws draws(5);
-  for (int i = 0; i < 24; ++i) {
+  for (int i = 0; i < 40; ++i) {
     const Shape shape = {1 + draws.Below(i % 4 == 0 ? 140 : 17), 64 + draws.Below(240),
                          64 * (1 + draws.Below(6))};
     QuantizedProduct product = Draw(shape, &draws, i % 3 != 0);
@@ -126,14 +130,19 @@ TEST_F(PackedWeights, ProductsAreRight) {
 
 TEST_F(PackedWeights, PlanesTakeTheirOwnBytesAndComeBack) {
   Draws draws(6);
-  for (int i = 0; i < 12; ++i) {
+  for (int i = 0; i < 24; ++i) {
     const Shape shape = {3, 128 * (1 + draws.Below(5)), 128 * (1 + draws.Below(9))};
     QuantizedProduct product = Draw(shape, &draws, true);
     const std::vector<std::pair<WorkPlane, const void*>> planes = PlanesOfB(&product);
     const DeviceWork work = WorkOf(&product);
     for (const auto& [plane, data] : planes) {
       const std::uint64_t bytes = PlaneBytes(product.problem, plane);
-      EXPECT_EQ(work.resident[plane]->size_bytes(), (bytes + 255) / 256 * 256);
+      // A scale of several lines is repeated for each.
+      const bool is_repeated = plane != WorkPlane::kB && product.problem.b_scaling.block_lines != 1;
+      const std::uint64_t held =
+          is_repeated ? PackedBytes(product.problem, *PackedPlaneOf(product.problem, plane))
+                      : bytes;
+      EXPECT_EQ(work.resident[plane]->size_bytes(), (held + 255) / 256 * 256);
       const std::string sent(static_cast<const char*>(data), bytes);
       EXPECT_TRUE(Fetched(*work.resident[plane], bytes) == sent);
       // Another use, which takes it as it was sent, and back again.
@@ -155,7 +164,7 @@ TEST_F(PackedWeights, PlanesTakeTheirOwnBytesAndComeBack) {
 // A plane comes back in whole pieces, whatever the slabs hold that it comes through.
 TEST_F(PackedPlanes, ComeBackThroughSlabsThatEndWithinAPiece) {
   HostBuffer slabs = *host_->staging().Take(3);
-  for (HostPiece& slab : slabs) slab.size_bytes = 1500;
+  for (HostPiece& slab : slabs) slab.size_bytes = 5000;
   const std::unique_ptr<ResidentMemory> resident = NewResidentMemory(std::move(slabs));
   Draws draws(12);
   for (int i = 0; i < 6; ++i) {
