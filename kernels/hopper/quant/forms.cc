@@ -1,6 +1,7 @@
 #include "kernels/hopper/quant/forms.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 
@@ -43,6 +44,8 @@ double BytesOf(const Problem& problem) {
 
 std::vector<Form> FormsOf(CodeFormat format) {
   std::vector<Form> all;
+  const int count = FewTilingCount(format) + kWideTilingCount;
+  all.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < FewTilingCount(format); ++i) all.push_back({format, FormKind::kFew, i});
   for (int i = 0; i < kWideTilingCount; ++i) all.push_back({format, FormKind::kWide, i});
   return all;
@@ -72,7 +75,8 @@ bool Takes(const Form& form, const Problem& problem) {
   if (form.format != CodeFormatOf(problem)) return false;
   if (!IsWide(form)) return problem.m <= RowsOf(form);
   const WideTiling tiling = WideOf(form);
-  return ChunksOf(problem.n) % (tiling.groups * tiling.line_blocks * tiling.cluster) == 0;
+  const int chunks = tiling.groups * tiling.line_blocks * tiling.cluster;
+  return ChunksOf(problem.n) % chunks == 0;
 }
 
 double PredictedUs(const Form& form, const Problem& problem, const DeviceTraits& device) {

@@ -70,11 +70,13 @@ void UnpackCodes(const PackedPlaces& places, const Piece& piece, const std::uint
     const std::int64_t lane = at % 512 / 16;
     const std::int64_t nth = at / 512 * 4 + at % 16 / 4;
     for (int code = 0; code < 2 * registers; ++code) {
-      const auto j = static_cast<int>(nth % words) * registers + code / 2;
+      const int j = static_cast<int>(nth % words) * registers + code / 2;
       const int half = code % 2;
-      const std::int64_t line = piece.first_line + lane / 4 + j % 2 * 8;
+      const std::int64_t side = j % 2;
+      const std::int64_t k_half = j / 2;
+      const std::int64_t line = piece.first_line + lane / 4 + side * 8;
       const std::int64_t k = piece.group * hopper::quant::kGroupK +
-                             nth / words * hopper::quant::kStepK + lane % 4 * 2 + j / 2 * 8 + half;
+                             nth / words * hopper::quant::kStepK + lane % 4 * 2 + k_half * 8 + half;
       if (line >= places.n || k >= places.k) continue;
       SetCode(to, places.format, line * places.line_stride + k * places.k_stride,
               CodeIn(word, places.format, j, half) ^ places.bias);
