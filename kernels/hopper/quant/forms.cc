@@ -1,8 +1,10 @@
 #include "kernels/hopper/quant/forms.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <limits>
 
 #include "kernels/hopper/quant/packed.h"
@@ -42,13 +44,20 @@ double BytesOf(const Problem& problem) {
 
 }  // namespace
 
-std::vector<Form> FormsOf(CodeFormat format) {
-  std::vector<Form> all;
-  const int count = FewTilingCount(format) + kWideTilingCount;
-  all.reserve(static_cast<std::size_t>(count));
-  for (int i = 0; i < FewTilingCount(format); ++i) all.push_back({format, FormKind::kFew, i});
-  for (int i = 0; i < kWideTilingCount; ++i) all.push_back({format, FormKind::kWide, i});
-  return all;
+// Made once: each launch looks its form up.
+const std::vector<Form>& FormsOf(CodeFormat format) {
+  static const auto* const forms = [] {
+    auto* all = new std::array<std::vector<Form>, std::size(kCodeFormats)>;
+    for (const CodeFormat each : kCodeFormats) {
+      std::vector<Form>& its = (*all)[static_cast<std::size_t>(each)];
+      const int few = FewTilingCount(each);
+      its.reserve(static_cast<std::size_t>(few) + kWideTilingCount);
+      for (int i = 0; i < few; ++i) its.push_back({each, FormKind::kFew, i});
+      for (int i = 0; i < kWideTilingCount; ++i) its.push_back({each, FormKind::kWide, i});
+    }
+    return all;
+  }();
+  return (*forms)[static_cast<std::size_t>(format)];
 }
 
 Config ConfigOf(const Form& form) {

@@ -25,7 +25,7 @@ inline bool operator==(const Form& x, const Form& y) {
 }
 
 // Those of a format of B, each with a config of its own.
-std::vector<Form> FormsOf(CodeFormat format);
+const std::vector<Form>& FormsOf(CodeFormat format);
 Config ConfigOf(const Form& form);
 
 // Returns whether the form is of B's format and has room for the problem's rows, and its blocks
