@@ -18,8 +18,10 @@ inline absl::Status LaunchPacking(const Problem& problem, WeightPlane plane, con
                                   void* packed, const LaunchTarget& target) {
   const PackingParams params = {sent, packed, PlacesOf(problem)};
   const PackedPlaces& places = params.places;
-  const std::int64_t sent_scales = problem.b_scaling.count(
-      problem.b_scale_lines == 0 ? problem.n : problem.b_scale_lines, problem.k);
+  // From the panel's first scale to its last.
+  const std::int64_t line_blocks = (places.n + places.scale_lines - 1) / places.scale_lines;
+  const std::int64_t sent_scales = (line_blocks - 1) * places.scale_line_stride +
+                                   (places.scale_blocks - 1) * places.scale_block_stride + 1;
   auto sent_bytes = static_cast<std::uint64_t>(sent_scales);
   std::int64_t threads = places.scale_units * kStripLines;
   if (plane == WeightPlane::kCodes) {

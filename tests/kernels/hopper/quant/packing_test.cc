@@ -65,6 +65,35 @@ TEST(Packing, GivesEveryByteAndTakesItBack) {
   }
 }
 
+// The last columns of a B, whose packed scales lie right behind those that were sent.
+TEST(Packing, ReadsNoFurtherThanAPanelsOwnScales) {
+  for (const bool b_is_k_major : {true, false}) {
+    SCOPED_TRACE(b_is_k_major);
+    QuantCase c = {1, 512, 256};
+    c.b = DataType::kInt8;
+    c.b_is_k_major = b_is_k_major;
+    QuantRun run(c);
+    Problem panel = run.problem;
+    (panel.transpose_b ? panel.b.rows : panel.b.columns) = panel.n = 128;
+    panel.b_scale_lines = c.n;
+    constexpr std::int64_t kScaleBytes = 512 * 2 * 4;
+    Bytes memory(kScaleBytes + static_cast<std::int64_t>(PackedBytes(panel, WeightPlane::kScales)));
+    std::memcpy(memory.data(), run.scales.data(), kScaleBytes);
+    const std::int64_t first = panel.b_scaling.index(c.n, c.k, c.n - 128, 0) * 4;
+    const emulator::Report report = QuantRun::RunIn(
+        [&](const LaunchTarget& target) {
+          return PackPlane(panel, WeightPlane::kScales, memory.data() + first,
+                           memory.data() + kScaleBytes, target);
+        },
+        {});
+    EXPECT_EQ(report.message, "");
+    const std::uint64_t at = PackedOffset(run.problem, WeightPlane::kScales, c.n - 128);
+    EXPECT_EQ(std::memcmp(memory.data() + kScaleBytes, run.packed_scales.data() + at,
+                          PackedBytes(panel, WeightPlane::kScales)),
+              0);
+  }
+}
+
 TEST(Packing, TakesAsManyBytesAsWereSent) {
   QuantCase c;
   c.n = 256;
