@@ -139,6 +139,10 @@ TEST(Packing, SaysWhatItDoesNotTake) {
   problem.b.type = DataType::kInt8;
   EXPECT_EQ(PackingRejection(problem),
             "takes f32 scales of 1 x 128, of 128 x 128 or of all of K for B of int8, not f16/1x64");
+  problem.b_scaling.block_k = 128;
+  EXPECT_EQ(
+      PackingRejection(problem),
+      "takes f32 scales of 1 x 128, of 128 x 128 or of all of K for B of int8, not f16/1x128");
   problem.a.type = DataType::kInt8;
   EXPECT_EQ(PackingRejection(problem), "takes A of f16 or bf16, not int8");
 
