@@ -7,10 +7,10 @@
 
 #include "absl/time/clock.h"
 #include "base/process/cpu_share.h"
-#include "client/call.h"
-#include "client/call_count.h"
-#include "client/codec.h"
-#include "client/matmul_attempts.h"
+#include "client/calls/call.h"
+#include "client/calls/call_count.h"
+#include "client/calls/matmul_attempts.h"
+#include "client/wire/codec.h"
 #include "gemmd/v1/admin.grpc.pb.h"
 #include "gemmd/v1/gemm.grpc.pb.h"
 

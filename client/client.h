@@ -9,10 +9,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/codec.h"
 #include "client/matmul.h"
 #include "client/options.h"
 #include "client/pending_matmul.h"
+#include "client/wire/codec.h"
 #include "gemmd/v1/admin.pb.h"
 
 namespace gemmd::client {

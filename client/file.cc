@@ -14,6 +14,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/file/file_target.h"
+#include "base/math.h"
 #include "base/process/cpu_share.h"
 #include "base/sync/mutex.h"
 #include "base/sync/thread_loop.h"
@@ -108,7 +109,7 @@ absl::StatusOr<std::string> InputFile::Read(std::uint64_t offset, std::uint64_t 
 absl::StatusOr<Bytes> InputFile::ReadLarge(std::uint64_t offset, std::uint64_t bytes) const {
   constexpr std::uint64_t kPart = 16 << 20;  // less takes about as long as to start a thread
   Buffer buffer = Buffer::Allocate(bytes);
-  const std::uint64_t count = (bytes + kPart - 1) / kPart;
+  const std::uint64_t count = CeilOfRatio(bytes, kPart);
   std::vector<absl::Status> ends(count);
   // One thread would copy from the page cache at a fraction of what memory gives, and wait for each
   // page of the buffer. A mapping would need no copy, and end the process where the file is cut.

@@ -10,9 +10,9 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/bytes.h"
-#include "client/inline_operand.h"
 #include "client/matrix.h"
-#include "client/operand_source.h"
+#include "client/wire/inline_operand.h"
+#include "client/wire/operand_source.h"
 #include "gemmd/v1/matrix.pb.h"
 
 namespace gemmd::client {

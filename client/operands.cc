@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "absl/time/clock.h"
-#include "client/blocking_call.h"
-#include "client/operand_link.h"
-#include "client/operand_transfer.h"
-#include "client/wire_types.h"
+#include "client/calls/blocking_call.h"
+#include "client/calls/operand_link.h"
+#include "client/calls/operand_transfer.h"
+#include "client/wire/wire_types.h"
 
 namespace gemmd::client {
 namespace {

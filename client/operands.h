@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/operand.h"
-#include "client/operand_source.h"
 #include "client/options.h"
+#include "client/wire/operand_source.h"
 #include "gemmd/v1/operands.pb.h"
 
 namespace gemmd::client {

@@ -5,11 +5,11 @@
 #include <optional>
 
 #include "absl/time/time.h"
+#include "client/calls/timer.h"
 #include "client/channel.h"
 #include "client/retry.h"
 #include "client/route.h"
-#include "client/timer.h"
-#include "client/trace_headers.h"
+#include "client/wire/trace_headers.h"
 
 namespace gemmd::client {
 

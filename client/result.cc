@@ -6,7 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "client/wire_types.h"
+#include "client/wire/wire_types.h"
 
 namespace gemmd::client {
 namespace {

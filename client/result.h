@@ -11,8 +11,8 @@
 #include "absl/types/span.h"
 #include "base/ranges/range_set.h"
 #include "client/bytes.h"
-#include "client/codec.h"
 #include "client/matrix.h"
+#include "client/wire/codec.h"
 #include "gemmd/v1/gemm.pb.h"
 #include "proto/payload_codec.h"
 

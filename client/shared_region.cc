@@ -14,9 +14,9 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "client/calls/timer.h"
 #include "client/channel.h"
 #include "client/status.h"
-#include "client/timer.h"
 
 namespace gemmd::client {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/lease_renewal.h"
+#include "client/calls/lease_renewal.h"
 #include "client/operand.h"
 #include "gemmd/v1/matrix.pb.h"
 #include "gemmd/v1/regions.grpc.pb.h"

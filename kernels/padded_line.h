@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "base/math.h"
 #include "kernels/problem.h"
 
 namespace gemmd {
@@ -18,7 +19,7 @@ inline std::int64_t PaddedLine(const MatrixLayout& layout) {
   const std::int64_t bits = SizeBits(layout.type);
   const std::int64_t step =
       (layout.inner() * bits >= kLongLineBits ? kSectorBits : kVectorBits) / bits;
-  return (layout.inner() + step - 1) / step * step;
+  return RoundUp(layout.inner(), step);
 }
 
 }  // namespace gemmd

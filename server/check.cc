@@ -15,8 +15,8 @@
 #include "server/host_limits.h"
 #include "server/process.h"
 #include "server/rpc/tls_files.h"
-#include "server/scheduling_options.h"
-#include "server/settings.h"
+#include "server/settings/scheduling_options.h"
+#include "server/settings/settings.h"
 #include "server/trace/otlp_endpoint.h"
 
 namespace gemmd {

@@ -15,7 +15,7 @@
 #include "server/device/emulated_device.h"
 #include "server/host_limits.h"
 #include "server/observe/log.h"
-#include "server/scheduling_options.h"
+#include "server/settings/scheduling_options.h"
 
 namespace gemmd {
 namespace {

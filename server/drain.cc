@@ -4,6 +4,8 @@
 #include <chrono>
 #include <thread>
 
+#include "base/time/units.h"
+
 namespace gemmd {
 
 void Drain::Start() {
@@ -50,7 +52,6 @@ Unfinished Drain::unfinished() const {
 }
 
 TimeNs Drain::EndOf(std::int64_t timeout_ms) const {
-  constexpr TimeNs kMillisecond = 1000000;
   return parts_.clock->Now() + timeout_ms * kMillisecond;
 }
 

@@ -7,9 +7,9 @@
 #include "base/time/clock.h"
 #include "server/net/connection_table.h"
 #include "server/observe/statistics.h"
-#include "server/rpc/gemm_service.h"
 #include "server/rpc/grpc_server.h"
-#include "server/rpc/operands_service.h"
+#include "server/rpc/services/gemm_service.h"
+#include "server/rpc/services/operands_service.h"
 #include "server/scheduling/router.h"
 
 namespace gemmd {

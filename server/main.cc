@@ -17,9 +17,9 @@
 //   trace/         when requests' stages ran    trace_ring.h remembers, otlp_exporter.h sends
 //   observe_http/  pages for those who watch     pages.h lists them, server_metrics.h collects
 //   options/       config.proto is every option
+//   settings/      the layers' options, made of those; settings.h, scheduling_options.h
 //   lifecycle.h    start, serve, drain, end
 //   server.h       all of these, in the order in which they are built
-//   settings.h     their options, from the configuration; scheduling_options.h has the scheduler's
 //   check.h        whether a server would start, for --check
 //   host_limits.h  what the machine or container leaves to the process
 //   process.h      exit codes, and what must not end the process

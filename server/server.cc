@@ -17,8 +17,8 @@
 #include "base/version.h"
 #include "server/net/descriptor_limit.h"
 #include "server/observe/log.h"
-#include "server/rpc/peer.h"
-#include "server/settings.h"
+#include "server/rpc/calls/peer.h"
+#include "server/settings/settings.h"
 #include "server/tracing.h"
 
 namespace gemmd {

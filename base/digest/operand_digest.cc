@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/math.h"
 #include "base/sync/thread_loop.h"
 
 namespace gemmd {
@@ -24,7 +25,7 @@ void AppendLittleEndian(Integer value, std::string* to) {
 
 std::vector<Sha256Digest> ChunkDigests(absl::string_view plane, int threads) {
   constexpr std::size_t kChunksAThread = 8;  // less takes about as long as to start one
-  const std::size_t count = (plane.size() + kDigestChunkBytes - 1) / kDigestChunkBytes;
+  const std::size_t count = CeilOfRatio(plane.size(), kDigestChunkBytes);
   std::vector<Sha256Digest> chunks(count);
   const std::size_t most = std::min<std::size_t>(count / kChunksAThread, std::max(1, threads));
   ForEachOnThreads(count, most, [&](std::size_t chunk) {

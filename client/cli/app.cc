@@ -12,7 +12,7 @@
 #include "absl/strings/string_view.h"
 #include "base/text/server_target.h"
 #include "base/version.h"
-#include "client/cli/command.h"
+#include "client/cli/commands/command.h"
 #include "client/cli/connection.h"
 #include "client/cli/failure.h"
 #include "client/cli/options.h"

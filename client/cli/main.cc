@@ -1,5 +1,6 @@
-// gemm, the command line of gemmd. app.cc reads the options and knows the subcommands, one file
-// each; failure.h has the exit codes, connection.h the global options.
+// gemm, the command line of gemmd. app.cc reads the options and knows the subcommands, one file of
+// commands/ each; failure.h has the exit codes, connection.h the global options. bench/ is what
+// `gemm bench` and `gemm estimate` do, views/ what the terminal shows, files/ matrices in files.
 //
 //   products    matmul_command.cc, estimate_command.cc, bench_command.cc
 //   operands    quantize_command.cc, put_command.cc, get_command.cc, ls_command.cc, rm_command.cc

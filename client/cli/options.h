@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/numbers/types.h"
-#include "client/cli/operand_file.h"
+#include "client/cli/files/operand_file.h"
 #include "client/names.h"
 
 namespace gemmd::cli {

@@ -8,6 +8,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "base/time/units.h"
 #include "client/load/random.h"
 
 namespace gemmd::load {
@@ -15,7 +16,7 @@ namespace {
 
 class ConstantArrivals final : public Arrivals {
  public:
-  explicit ConstantArrivals(double rate_per_s) : period_ns_(kNsPerSecond / rate_per_s) {}
+  explicit ConstantArrivals(double rate_per_s) : period_ns_(kSecond / rate_per_s) {}
   // Multiplied rather than summed up, so that rounding does not drift.
   std::optional<TimeNs> Next() override {
     return std::llround(static_cast<double>(count_++) * period_ns_);
@@ -29,7 +30,7 @@ class ConstantArrivals final : public Arrivals {
 class PoissonArrivals final : public Arrivals {
  public:
   PoissonArrivals(double rate_per_s, std::uint64_t seed)
-      : mean_ns_(kNsPerSecond / rate_per_s), random_(seed) {}
+      : mean_ns_(kSecond / rate_per_s), random_(seed) {}
   std::optional<TimeNs> Next() override {
     time_ns_ += mean_ns_ * random_.Exponential();
     return std::llround(time_ns_);
@@ -81,7 +82,7 @@ absl::StatusOr<std::vector<TimeNs>> ParseSchedule(absl::string_view text) {
       return absl::InvalidArgumentError(absl::StrCat("line ", number, " is \"", line,
                                                      "\"; it must be seconds from 0 to 31536000"));
     }
-    const TimeNs time = std::llround(seconds * kNsPerSecond);
+    const TimeNs time = std::llround(seconds * kSecond);
     if (!times.empty() && time < times.back()) {
       return absl::InvalidArgumentError(
           absl::StrCat("line ", number, " is ", line, ", which is before the line above it"));

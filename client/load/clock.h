@@ -2,12 +2,11 @@
 #pragma once
 
 #include "base/time/clock.h"
+#include "base/time/units.h"
 
 namespace gemmd::load {
 
 using gemmd::TimeNs;
-
-inline constexpr TimeNs kNsPerSecond = 1000000000;
 
 // Thread-safe. Tests replace it by one that plays a script while it is slept on, so that
 // no test waits.

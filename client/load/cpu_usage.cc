@@ -8,6 +8,7 @@
 #include <string>
 
 #include "base/process/cpu_share.h"
+#include "base/time/units.h"
 
 namespace gemmd::load {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 TimeNs Read(clockid_t clock) {
   timespec now = {};
   clock_gettime(clock, &now);
-  return now.tv_sec * kNsPerSecond + now.tv_nsec;
+  return now.tv_sec * kSecond + now.tv_nsec;
 }
 
 // The first line of /proc/stat: ticks of user, nice, system, idle, iowait, irq, softirq,
@@ -52,7 +53,7 @@ CpuUsage UsageBetween(const CpuReading& begin, const CpuReading& end) {
   usage.cores = end.cores;
   usage.process = static_cast<double>(end.process_ns - begin.process_ns) / (wall_ns * end.cores);
   if (begin.machine_busy_s >= 0 && end.machine_busy_s >= 0) {
-    const double capacity_s = wall_ns / kNsPerSecond * end.machine_cores;
+    const double capacity_s = wall_ns / kSecond * end.machine_cores;
     usage.machine = std::min(1.0, (end.machine_busy_s - begin.machine_busy_s) / capacity_s);
   }
   return usage;

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/time/units.h"
 #include "client/load/mix.h"
 #include "client/load/pacer.h"
 #include "client/load/pauses.h"
@@ -16,7 +17,7 @@
 namespace gemmd::load {
 namespace {
 
-constexpr TimeNs kForever = kNsPerSecond * 31536000;
+constexpr TimeNs kForever = kSecond * 31536000;
 
 absl::Status Check(const LoadOptions& options, const std::vector<double>& weights) {
   const auto refuse = [](auto... parts) {
@@ -164,7 +165,7 @@ class Session {
   // Sends for the lanes whose pause ends meanwhile.
   void SleepUntil(TimeNs time_ns) {
     if (options_.arrivals) return clock_.SleepUntil(start_ + time_ns);
-    constexpr TimeNs kPollNs = kNsPerSecond / 200;
+    constexpr TimeNs kPollNs = kSecond / 200;
     for (TimeNs now_ns = Elapsed(); now_ns < time_ns; now_ns = Elapsed()) {
       clock_.SleepUntil(start_ + std::min(time_ns, now_ns + kPollNs));
       for (const std::uint64_t lane : pauses_.Over(Elapsed())) SendNext(lane, Elapsed());

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time/units.h"
 #include "client/load/arrivals.h"
 #include "client/load/clock.h"
 #include "client/load/cpu_usage.h"
@@ -30,7 +31,7 @@ struct LoadOptions {
   int concurrency = 0;
   std::optional<ArrivalPlan> arrivals;
 
-  TimeNs warm_up_ns = kNsPerSecond;  // sent and answered, not measured
+  TimeNs warm_up_ns = kSecond;  // sent and answered, not measured
   // A fixed time, or windows until they agree (stability.h). A replay may also end first.
   std::optional<TimeNs> duration_ns;
   StabilityOptions stability;
@@ -43,7 +44,7 @@ struct LoadOptions {
   // The threads of an open loop; 0 sends on the calling thread, which with a scripted clock and
   // transport makes a run deterministic.
   int sending_threads = 1;
-  TimeNs tick_ns = kNsPerSecond / 5;     // between reports of progress
+  TimeNs tick_ns = kSecond / 5;          // between reports of progress
   std::uint64_t seed = 1;                // of the workload's mix
   std::function<CpuReading()> read_cpu;  // at the measured interval's ends; may be null
 };

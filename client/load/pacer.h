@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/time/units.h"
 #include "client/load/arrivals.h"
 #include "client/load/clock.h"
 
@@ -33,7 +34,7 @@ class Pacer {
   void RunUntil(TimeNs until_ns, const std::atomic<bool>& stopping, const SendDue& send,
                 const IsFull& is_full) {
     // Slices, so that a stop is seen however far away the next request is.
-    constexpr TimeNs kSliceNs = kNsPerSecond / 20;
+    constexpr TimeNs kSliceNs = kSecond / 20;
     constexpr TimeNs kFullPollNs = 100000;
     for (TimeNs now = Elapsed(); !stopping && next_ && now < until_ns; now = Elapsed()) {
       if (*next_ <= now) {

@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "base/sync/mutex.h"
+#include "base/time/units.h"
 #include "client/load/clock.h"
 #include "client/load/load_generator.h"
 
@@ -20,7 +21,7 @@ namespace gemmd::load {
 class Pauses {
  public:
   explicit Pauses(int lanes)
-      : longest_ns_(std::clamp(lanes * kNsPerSecond / 1000, kNsPerSecond / 10, kNsPerSecond)),
+      : longest_ns_(std::clamp(lanes * kSecond / 1000, kSecond / 10, kSecond)),
         last_ns_(static_cast<std::size_t>(lanes)) {}
 
   // Says how a lane's try ended. Returns whether the lane is to pause; Over() names it later.
@@ -31,7 +32,7 @@ class Pauses {
       return false;
     }
     TimeNs& pause_ns = last_ns_[lane];
-    pause_ns = std::clamp(2 * pause_ns, kNsPerSecond / 100, longest_ns_);
+    pause_ns = std::clamp(2 * pause_ns, kSecond / 100, longest_ns_);
     const MutexLock lock(mutex_);
     waiting_.emplace_back(now_ns + pause_ns, lane);
     taken_.push_back({now_ns, now_ns + pause_ns});

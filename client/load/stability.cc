@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/time/units.h"
 #include "client/load/percentile.h"
 
 namespace gemmd::load {
@@ -31,7 +32,7 @@ WindowStatistics WindowOf(const std::vector<Sample>& samples, TimeNs begin_ns, T
   WindowStatistics window;
   window.ok = latencies.size();
   window.requests_per_s =
-      static_cast<double>(window.ok) * kNsPerSecond / static_cast<double>(end_ns - begin_ns);
+      static_cast<double>(window.ok) * kSecond / static_cast<double>(end_ns - begin_ns);
   window.p50_us = static_cast<double>(SelectPercentile(latencies, 50)) / 1e3;
   return window;
 }

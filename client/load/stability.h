@@ -4,13 +4,14 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/time/units.h"
 #include "client/load/clock.h"
 #include "client/load/sample.h"
 
 namespace gemmd::load {
 
 struct StabilityOptions {
-  TimeNs window_ns = kNsPerSecond;
+  TimeNs window_ns = kSecond;
   double bound = 0.1;    // relative distance from the mean of the three
   int max_windows = 30;  // then the run ends, not stable; at least kAgreeing
 };

@@ -8,7 +8,7 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "client/load/data.h"
-#include "client/load/summary.h"
+#include "client/load/results/summary.h"
 #include "client/load/workload.pb.h"
 #include "client/matmul.h"
 #include "client/quantized/quantize.h"

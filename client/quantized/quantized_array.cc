@@ -6,14 +6,11 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/math.h"
 #include "base/numbers/quant/elements.h"
 
 namespace gemmd::client {
 namespace {
-
-std::uint64_t RoundUp(std::uint64_t value, std::uint64_t multiple) {
-  return (value + multiple - 1) / multiple * multiple;
-}
 
 // Returns the format of scales or zero points of that type, as matrix.proto has it.
 MatrixFormat BlocksFormat(const QuantizedArray& array, DataType type) {

@@ -10,8 +10,8 @@
 #include "absl/status/statusor.h"
 #include "base/numbers/quant/quantize.h"
 #include "client/bytes.h"
-#include "client/inline_operand.h"
 #include "client/matrix.h"
+#include "client/wire/inline_operand.h"
 
 namespace gemmd::client {
 

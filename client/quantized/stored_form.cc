@@ -1,9 +1,9 @@
 #include "client/quantized/stored_form.h"
 
 #include "absl/status/status.h"
-#include "client/inline_operand.h"
 #include "client/quantized/quantized_array.h"
-#include "client/wire_types.h"
+#include "client/wire/inline_operand.h"
+#include "client/wire/wire_types.h"
 
 namespace gemmd::client {
 

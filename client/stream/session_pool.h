@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/sync/mutex.h"
-#include "client/call_count.h"
+#include "client/calls/call_count.h"
 #include "client/channel.h"
 #include "client/stream/stream_session.h"
 

@@ -35,10 +35,10 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "client/codec.h"
 #include "client/result.h"
 #include "client/retry.h"
-#include "client/trace_headers.h"
+#include "client/wire/codec.h"
+#include "client/wire/trace_headers.h"
 #include "gemmd/v1/gemm.pb.h"
 #include "proto/payload_codec.h"
 

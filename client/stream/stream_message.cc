@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "client/message.h"
+#include "client/wire/message.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/wire_format_lite.h"

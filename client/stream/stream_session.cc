@@ -4,9 +4,9 @@
 
 #include "absl/time/clock.h"
 #include "client/channel.h"
-#include "client/message.h"
 #include "client/status.h"
 #include "client/stream/stream_message.h"
+#include "client/wire/message.h"
 #include "grpcpp/alarm.h"
 #include "grpcpp/client_context.h"
 #include "grpcpp/generic/generic_stub.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/sync/mutex.h"
-#include "client/call_count.h"
+#include "client/calls/call_count.h"
 #include "client/stream/session_state.h"
 #include "grpcpp/channel.h"
 

@@ -7,6 +7,7 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "base/time/units.h"
 
 namespace gemmd::client {
 namespace {
@@ -61,8 +62,7 @@ bool IsOfDevice(v1::StageName name) {
 }
 
 std::int64_t At(const v1::Timeline& timeline, double us) {
-  constexpr double kNsPerUs = 1e3;
-  return static_cast<std::int64_t>(timeline.arrival_unix_ns()) + std::llround(us * kNsPerUs);
+  return static_cast<std::int64_t>(timeline.arrival_unix_ns()) + std::llround(us * kMicrosecond);
 }
 
 TraceSlice SliceOf(const v1::Timeline& timeline, const v1::Stage& stage) {

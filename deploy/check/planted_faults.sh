@@ -49,32 +49,32 @@ plant "a data race in the scheduler" server/scheduling/scheduler.cc \
   '&\n  static int submitted = 0;\n  ++submitted;' \
   'ThreadSanitizer: data race .*scheduler\.cc:' \
   deploy/check/sanitize.sh tsan //tests/server/scheduling/...
-plant "a leak in the server" server/rpc/decode.cc \
+plant "a leak in the server" server/rpc/codec/decode.cc \
   "$decode" \
   '&\n  const volatile char* leaked = new char[24];\n  static_cast<void>(leaked);' \
   '#1 .* gemmd::.*Decode\(.*decode\.cc:' \
   deploy/check/sanitize.sh asan //tests/e2e:estimate_test
-plant "an overflow in the server" server/rpc/decode.cc \
+plant "an overflow in the server" server/rpc/codec/decode.cc \
   "$decode" \
   '&\n  std::vector<char> small(8);\n  volatile std::size_t past = small.size();\n  small.data()[past] = 1;' \
   'heap-buffer-overflow .*decode\.cc:' \
   deploy/check/sanitize.sh asan //tests/e2e:estimate_test
-plant "an undefined shift in the server" server/rpc/decode.cc \
+plant "an undefined shift in the server" server/rpc/codec/decode.cc \
   "$decode" \
   '&\n  volatile int bits = 40;\n  volatile int shifted = 1 << bits;\n  static_cast<void>(shifted);' \
   'decode\.cc:.* shift exponent 40 is too large' \
   deploy/check/sanitize.sh asan //tests/e2e:estimate_test
-plant "a finding of clang-tidy in a source" server/rpc/decode.cc \
+plant "a finding of clang-tidy in a source" server/rpc/codec/decode.cc \
   "$decode" \
   '&\n  std::string moved = "a";\n  const std::string taken = std::move(moved);\n  if (moved == taken) return absl::OkStatus();' \
   'decode\.cc:.*bugprone-use-after-move' \
   deploy/check/tidy.sh //server/rpc/...
-plant "a finding of clang-tidy in a header" server/rpc/decode.h \
+plant "a finding of clang-tidy in a header" server/rpc/codec/decode.h \
   'namespace gemmd {' \
   '&\ninline bool Planted(std::vector<int> a) { const std::vector<int> b = std::move(a); return a == b; }' \
   'decode\.h:.*bugprone-use-after-move' \
   deploy/check/tidy.sh //server/rpc/...
-plant "what a mutex guards, read without it" server/rpc/slow_calls.cc \
+plant "what a mutex guards, read without it" server/rpc/calls/slow_calls.cc \
   'const MutexLock lock(mutex_);' '' \
   'slow_calls\.cc:.*clang-diagnostic-thread-safety-analysis' \
   deploy/check/tidy.sh //server/rpc/...
@@ -87,7 +87,7 @@ plant "a stale example in README" README.md \
   'gemm matmul A.npy B.npy --output-file C.npy' \
   'output-file' \
   deploy/test.sh //tests/tidy:examples_test
-plant "a stale example in --help" client/cli/put_command.cc \
+plant "a stale example in --help" client/cli/commands/put_command.cc \
   'gemm put W.npy --lease 2h' \
   'gemm put W.npy --lease two-hours' \
   'two-hours' \

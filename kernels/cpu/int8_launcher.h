@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/math.h"
 #include "kernels/cpu/int8_rows.h"
 #include "kernels/cpu/panel_gemm.h"
 #include "kernels/cpu/store_unit.h"
@@ -19,12 +20,12 @@ struct Int8Workspace {
   Int8Workspace(const Problem& problem, int workers)
       : units(problem.m, problem.n, workers),
         slots(std::min<std::int64_t>(workers, units.count())),
-        strips(UnitsIn(problem.n, kInt8StripColumns)),
-        unit_strips(UnitsIn(units.columns(), kInt8StripColumns)),
+        strips(CeilOfRatio(problem.n, kInt8StripColumns)),
+        unit_strips(CeilOfRatio(units.columns(), kInt8StripColumns)),
         packs_all(problem.m > kPanelRows),
-        panel_bytes(RoundUpTo64(static_cast<std::uint64_t>(units.rows() * Int8Depth(problem.k)))),
-        sum_bytes(RoundUpTo64(
-            static_cast<std::uint64_t>(units.rows() * unit_strips * kInt8StripColumns * 4))),
+        panel_bytes(RoundUp(static_cast<std::uint64_t>(units.rows() * Int8Depth(problem.k)), 64)),
+        sum_bytes(RoundUp(
+            static_cast<std::uint64_t>(units.rows() * unit_strips * kInt8StripColumns * 4), 64)),
         packed_b((panel_bytes + sum_bytes) * static_cast<std::uint64_t>(slots)),
         total_bytes(packed_b + static_cast<std::uint64_t>(
                                    std::max(packs_all ? strips : 0, slots * unit_strips) *
@@ -57,7 +58,7 @@ class Int8Launcher {
     if (workspace_.packs_all) {
       // Few strips for each, so that all threads are busy, and enough to share cache lines.
       static constexpr std::int64_t kColumns = 4 * kInt8StripColumns;
-      executor_->Run(UnitsIn(problem_.n, kColumns), [this](int, std::int64_t index) {
+      executor_->Run(CeilOfRatio(problem_.n, kColumns), [this](int, std::int64_t index) {
         const std::int64_t column = index * kColumns;
         Pack(column, std::min(kColumns, problem_.n - column), Strip(column / kInt8StripColumns));
       });
@@ -104,7 +105,7 @@ class Int8Launcher {
                        (unit.first_row + row) * problem_.a_row_stride(),
                    problem_.a_inner_stride(), panel + row * Int8Depth(problem_.k));
     }
-    const std::int64_t pitch = UnitsIn(unit.columns, kInt8StripColumns) * kInt8StripColumns;
+    const std::int64_t pitch = RoundUp(unit.columns, kInt8StripColumns);
     if (unit.rows <= kInt8FewRows && problem_.b_inner_stride() == 1) {
       const std::int64_t stride = problem_.b_column_stride();
       MultiplyInt8Columns(

@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/math.h"
 #include "kernels/cpu/element_types.h"
 #include "kernels/cpu/line_decoder.h"
 #include "kernels/cpu/operand_view.h"
@@ -28,12 +29,13 @@ struct PanelWorkspace {
       : units(problem.m, problem.n, workers),
         slots(std::min<std::int64_t>(workers, units.count())),
         panel_bytes(PacksRows(problem)
-                        ? RoundUpTo64(units.rows() * problem.k * sizeof(typename Product::Multiply))
+                        ? RoundUp(units.rows() * problem.k * sizeof(typename Product::Multiply), 64)
                         : 0),
-        tile_bytes(WritesInPlace(problem) ? 0
-                                          : RoundUpTo64(units.rows() * units.columns() *
-                                                        sizeof(typename Product::Multiply))),
-        sum_bytes(kSummed ? RoundUpTo64(units.rows() * units.columns() * sizeof(std::int32_t)) : 0),
+        tile_bytes(
+            WritesInPlace(problem)
+                ? 0
+                : RoundUp(units.rows() * units.columns() * sizeof(typename Product::Multiply), 64)),
+        sum_bytes(kSummed ? RoundUp(units.rows() * units.columns() * sizeof(std::int32_t), 64) : 0),
         slot_bytes(panel_bytes + tile_bytes + sum_bytes),
         total_bytes(slot_bytes * slots) {}
 

@@ -3,7 +3,7 @@
 //
 // They take what cpu/panel_* do not: elements of fewer bits, uint8, blocks of scales, zero points,
 // and quantized operands beside f32, f16 or bf16 ones. base/numbers/quant/README.md says what each
-// operand is worth, and tests/testing/exact_product.h what its product is.
+// operand is worth, and tests/testing/products/exact_product.h what its product is.
 //
 //   cpu/quantized_int  both operands of integers; accumulate is int32, D f32, f16 or bf16. Sums of
 //                      codes less zero points are exact in pieces of K of at most 256 in which no

@@ -7,6 +7,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/math.h"
 #include "kernels/cpu/line_decoder.h"
 #include "kernels/cpu/operand_view.h"
 #include "kernels/cpu/panel_gemm.h"
@@ -35,13 +36,13 @@ struct QuantizedWorkspace {
   QuantizedWorkspace(const Problem& problem, int workers)
       : units(problem.m, problem.n, workers, kMostRows),
         slots(std::min<std::int64_t>(workers, units.count())),
-        panel_bytes(RoundUpTo64(Bytes(units.rows() * problem.k, sizeof(Real)))),
-        tile_bytes(RoundUpTo64(Bytes(units.rows() * units.columns(), sizeof(Real)))),
+        panel_bytes(RoundUp(Bytes(units.rows() * problem.k, sizeof(Real)), 64)),
+        tile_bytes(RoundUp(Bytes(units.rows() * units.columns(), sizeof(Real)), 64)),
         sum_bytes(kSum == QuantizedSum::kIntegers
-                      ? RoundUpTo64(Bytes(units.rows() * units.columns(), sizeof(double)))
+                      ? RoundUp(Bytes(units.rows() * units.columns(), sizeof(double)), 64)
                       : 0),
-        row_scale_bytes(RoundUpTo64(Bytes(units.rows(), sizeof(double)))),
-        column_scale_bytes(RoundUpTo64(Bytes(units.columns(), sizeof(double)))),
+        row_scale_bytes(RoundUp(Bytes(units.rows(), sizeof(double)), 64)),
+        column_scale_bytes(RoundUp(Bytes(units.columns(), sizeof(double)), 64)),
         slot_bytes(panel_bytes + tile_bytes + sum_bytes + row_scale_bytes + column_scale_bytes),
         total_bytes(slot_bytes * static_cast<std::uint64_t>(slots)) {}
 

@@ -5,6 +5,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/math.h"
 #include "kernels/cpu/row_tile.h"
 
 namespace gemmd {
@@ -17,10 +18,6 @@ constexpr std::int64_t kSpan = kSpanSteps * kLanes<float>;
 constexpr std::int64_t kShort = 256;
 // Lines that were packed lie apart by what is no power of two, which the cache would mind.
 constexpr std::int64_t kPad = 16;
-
-constexpr std::int64_t RoundUp(std::int64_t value, std::int64_t step) {
-  return (value + step - 1) / step * step;
-}
 
 template <typename Real>
 constexpr std::int64_t ChainsOf(std::int64_t k) {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/math.h"
 #include "kernels/cpu/row_gemm.h"
 #include "kernels/cpu/units.h"
 #include "kernels/kernel.h"
@@ -19,7 +20,7 @@ inline double RowsOfDecoding(const Problem& problem, bool sums_f32) {
 inline double RowGemmUs(const Problem& problem, int threads, const DeviceTraits& device,
                         double speed, double rows_of_decoding) {
   const Units units(problem.m, problem.n, threads);
-  const auto rounds = static_cast<double>(UnitsIn(units.count(), threads));
+  const auto rounds = static_cast<double>(CeilOfRatio(units.count(), threads));
   const auto rows = static_cast<double>(units.rows()) + rows_of_decoding;
   const double unit_flops =
       2 * rows * static_cast<double>(units.columns()) * static_cast<double>(problem.k);

@@ -5,14 +5,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/math.h"
 #include "base/sync/mutex.h"
 
 namespace gemmd {
-
-inline std::int64_t UnitsIn(std::int64_t size, std::int64_t unit) {
-  return (size + unit - 1) / unit;
-}
-inline std::uint64_t RoundUpTo64(std::uint64_t value) { return (value + 63) / 64 * 64; }
 
 // A part of D.
 struct Unit {
@@ -43,13 +39,13 @@ class Units {
     }
   }
 
-  std::int64_t count() const { return UnitsIn(m_, rows_) * UnitsIn(n_, columns_); }
+  std::int64_t count() const { return CeilOfRatio(m_, rows_) * CeilOfRatio(n_, columns_); }
   std::int64_t rows() const { return std::min(m_, rows_); }  // of a unit, at most
   std::int64_t columns() const { return std::min(n_, columns_); }
 
   // Neighbouring indices share rows of A.
   Unit operator[](std::int64_t index) const {
-    const std::int64_t across = UnitsIn(n_, columns_);
+    const std::int64_t across = CeilOfRatio(n_, columns_);
     const std::int64_t row = index / across * rows_;
     const std::int64_t column = index % across * columns_;
     return {row, std::min(rows_, m_ - row), column, std::min(columns_, n_ - column)};

@@ -1,6 +1,7 @@
 #include "kernels/cublaslt/block_scales.h"
 
 #include "absl/strings/str_cat.h"
+#include "base/math.h"
 #include "kernels/landing/transpose.h"
 
 namespace gemmd::cublaslt {
@@ -43,7 +44,7 @@ std::string LinesRejection(const char* name, const char* dimension, const Scalin
 std::uint64_t TransposedBytes(const Scaling& scaling, std::int64_t lines, std::int64_t k) {
   if (!IsTransposed(scaling)) return 0;
   const std::uint64_t bytes = sizeof(float) * static_cast<std::uint64_t>(scaling.count(lines, k));
-  return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+  return RoundUp(bytes, kAlignmentBytes);
 }
 
 absl::Status Arrange(const Scaling& scaling, std::int64_t lines, std::int64_t k, const void* from,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/math.h"
 #include "base/numbers/float_bits.h"
 #include "kernels/cublaslt/block_scales.h"
 #include "kernels/epilogue/epilogue.h"
@@ -251,7 +252,7 @@ std::optional<CublasLtCall> ProductCall(Arithmetic arithmetic, const Problem& pr
   if (arithmetic == Arithmetic::kFp8Blocks) SetScalings(problem, &call);
   call.d_type = ProductType(problem);
   const std::int64_t unit = kAlignmentBits / SizeBits(call.d_type);
-  call.ldd = (call.m + unit - 1) / unit * unit;
+  call.ldd = RoundUp(call.m, unit);
   call.ldc = call.ldd;
   return call;
 }
@@ -261,7 +262,7 @@ std::uint64_t ProductBytes(const CublasLtCall& call) {
   const std::uint64_t bytes = static_cast<std::uint64_t>(call.ldd) *
                               static_cast<std::uint64_t>(call.n) *
                               static_cast<std::uint64_t>(SizeBits(call.d_type)) / 8;
-  return (bytes + kUnit - 1) / kUnit * kUnit;
+  return RoundUp(bytes, kUnit);
 }
 
 }  // namespace gemmd::cublaslt

@@ -6,6 +6,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/math.h"
 #include "kernels/cublaslt/block_scales.h"
 #include "kernels/cublaslt/cublaslt_call.h"
 #include "kernels/epilogue/epilogue.h"
@@ -51,10 +52,6 @@ constexpr EntryTraits kEntries[] = {
     {"cublaslt/fp8_blocks", "cuBLASLt, sums of blocks of 128 scaled and added in f32",
      &DeviceTraits::byte_gflops, 90, Arithmetic::kFp8Blocks, false}};
 
-std::uint64_t RoundUp(std::uint64_t bytes) {
-  return (bytes + kFullAlignmentBytes - 1) / kFullAlignmentBytes * kFullAlignmentBytes;
-}
-
 // The largest power of two, up to kFullAlignmentBytes, that divides every address.
 std::uint64_t Alignment(const Arguments& arguments) {
   std::uint64_t bits = kFullAlignmentBytes;
@@ -75,7 +72,8 @@ struct Route {
 
   std::uint64_t product_bytes() const { return call.is_product_only ? ProductBytes(call) : 0; }
   std::uint64_t total_bytes(int index) const {
-    return RoundUp(plan->workspace_bytes(index)) + scale_bytes + product_bytes();
+    return RoundUp(plan->workspace_bytes(index), kFullAlignmentBytes) + scale_bytes +
+           product_bytes();
   }
 };
 

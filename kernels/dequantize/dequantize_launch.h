@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "base/math.h"
 #include "base/numbers/quant/elements.h"
 #include "kernels/dequantize/dequantize.h"
 #include "kernels/dequantize/dequantize_kernel.h"
@@ -96,15 +97,15 @@ inline std::vector<ptx::DeviceBuffer> Buffers(const Dequantization& d) {
   return buffers;
 }
 
-inline std::uint32_t CeilOfRatio(std::int64_t x, std::int64_t y) {
-  return static_cast<std::uint32_t>((x + y - 1) / y);
+inline std::uint32_t BlocksFor(std::int64_t size, std::int64_t of_a_block) {
+  return static_cast<std::uint32_t>(CeilOfRatio(size, of_a_block));
 }
 
 inline absl::Status LaunchLineFactors(const Dequantization& d, const DequantizeParams& params,
                                       const LaunchTarget& target) {
   ptx::LaunchShape shape;
   shape.kernel = "dequantize/line_factors";
-  shape.blocks_x = CeilOfRatio(d.lines, kThreads / kLineThreads);
+  shape.blocks_x = BlocksFor(d.lines, kThreads / kLineThreads);
   shape.threads = kThreads;
   shape.shared_bytes = kThreads * 4;
   return ptx::Launch(LineFactors, shape, params, Buffers(d), target);
@@ -146,13 +147,13 @@ absl::Status LaunchTo(const Dequantization& d, DequantizeParams params,
       ++params.line_threads_log2;
     }
     params.blocks_along_line =
-        CeilOfRatio(d.k, std::int64_t{kRun * kRuns} << params.line_threads_log2);
+        BlocksFor(d.k, std::int64_t{kRun * kRuns} << params.line_threads_log2);
     shape.blocks_x = params.blocks_along_line *
-                     CeilOfRatio(d.lines, std::int64_t{kThreads} >> params.line_threads_log2);
+                     BlocksFor(d.lines, std::int64_t{kThreads} >> params.line_threads_log2);
     return ptx::Launch(LinesKernel<To>(d.element), shape, params, Buffers(d), target);
   }
-  params.blocks_along_line = CeilOfRatio(d.k, kTile);
-  shape.blocks_x = params.blocks_along_line * CeilOfRatio(d.lines, kTile);
+  params.blocks_along_line = BlocksFor(d.k, kTile);
+  shape.blocks_x = params.blocks_along_line * BlocksFor(d.lines, kTile);
   shape.shared_bytes = kTileBytes;
   return ptx::Launch(DequantizeTiles<To>, shape, params, Buffers(d), target);
 }

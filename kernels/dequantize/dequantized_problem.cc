@@ -1,5 +1,6 @@
 #include "kernels/dequantize/dequantized_problem.h"
 
+#include "base/math.h"
 #include "base/numbers/fp8.h"
 #include "base/numbers/quant/elements.h"
 #include "kernels/dequantize/dequantize.h"
@@ -82,7 +83,7 @@ DequantizedLayout::DequantizedLayout(const Problem& problem)
   std::uint64_t end = 0;
   const auto add = [&end](std::uint64_t bytes) {
     const std::uint64_t begin = end;
-    end += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    end += RoundUp(bytes, kAlignment);
     return begin;
   };
   const auto add_operand = [&](const Scaling& scaling, const MatrixLayout& values) {

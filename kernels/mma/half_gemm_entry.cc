@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/math.h"
 
 namespace gemmd::mma {
 namespace {
@@ -36,8 +37,6 @@ double MacsPerUs(const HalfGemmTraits& values, const Problem& problem, const Dev
   constexpr double kMacsPerUs = 1e3 / 2;  // for 1 GFLOP/s
   return share * device.half_gflops * kMacsPerUs / device.compute_units;
 }
-
-std::int64_t CeilDivide(std::int64_t size, std::int64_t by) { return (size + by - 1) / by; }
 
 }  // namespace
 
@@ -108,7 +107,7 @@ Config HalfGemmEntry::Configure(const Problem&, const DeviceTraits&) const {
 
 double HalfGemmEntry::PredictedUs(const Problem& problem, const Config&,
                                   const DeviceTraits& device) const {
-  const std::int64_t k = CeilDivide(problem.k, values_.tile_k) * values_.tile_k;
+  const std::int64_t k = RoundUp(problem.k, values_.tile_k);
   const double tile_macs =
       static_cast<double>(values_.tile_m) * values_.tile_n * static_cast<double>(k);
   const double tiles = static_cast<double>(Tiles(problem));
@@ -127,7 +126,7 @@ absl::Status HalfGemmEntry::Launch(const Problem& problem, const Config&,
 }
 
 std::int64_t HalfGemmEntry::Tiles(const Problem& problem) const {
-  return CeilDivide(problem.m, values_.tile_m) * CeilDivide(problem.n, values_.tile_n);
+  return CeilOfRatio(problem.m, values_.tile_m) * CeilOfRatio(problem.n, values_.tile_n);
 }
 
 }  // namespace gemmd::mma

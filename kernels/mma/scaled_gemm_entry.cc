@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "base/math.h"
 
 namespace gemmd::mma {
 namespace {
@@ -107,8 +108,8 @@ std::string ScaledGemmEntry::Rejection(const Problem& problem) const {
     return absl::StrCat("takes dimensions up to ", kLimit);
   }
   // A kernel may choose tiles half as wide.
-  const auto tiles = [](std::int64_t size, std::int64_t tile) { return (size + tile - 1) / tile; };
-  const bool is_small = tiles(problem.m, values_.tile_m) * tiles(problem.n, 128) <= kLimit;
+  const bool is_small =
+      CeilOfRatio(problem.m, values_.tile_m) * CeilOfRatio(problem.n, 128) <= kLimit;
   return is_small ? "" : absl::StrCat("takes up to ", kLimit, " tiles");
 }
 

@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/math.h"
 #include "kernels/cpu/operand_view.h"
 #include "kernels/dequantize/dequantized_problem.h"
 #include "kernels/verify/quantized_elements.h"
@@ -150,7 +151,7 @@ class Check {
     SumsOfRows<Real> result;
     result.sums.assign(vectors.size(), std::vector<Real>(matrix.rows));
     result.gauge.resize(matrix.rows);
-    const std::int64_t blocks = (matrix.rows + kRowsOfBlock - 1) / kRowsOfBlock;
+    const std::int64_t blocks = CeilOfRatio(matrix.rows, kRowsOfBlock);
     const auto block = [&](int, std::int64_t index) {
       const std::int64_t begin = index * kRowsOfBlock;
       SumRows(matrix, vectors, gauge, gauge_weights, begin,

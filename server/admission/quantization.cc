@@ -6,16 +6,13 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/math.h"
 
 namespace gemmd {
 namespace {
 
 using absl::InvalidArgumentError;
 using absl::StrCat;
-
-std::int64_t RoundUp(std::int64_t value, std::int64_t step) {
-  return (value + step - 1) / step * step;
-}
 
 // "1 x 32": lines by elements of K.
 std::string BlockText(std::int64_t lines, std::int64_t k) { return StrCat(lines, " x ", k); }

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "base/time/units.h"
 #include "server/observe/log.h"
 
 namespace gemmd {
@@ -49,8 +50,7 @@ void Acceptor::Run() {
   std::vector<pollfd> ready = {{stop_, POLLIN, 0}};
   for (const int socket : sockets_) ready.push_back({socket, POLLIN, 0});
   while (true) {
-    constexpr TimeNs kNsPerMs = 1'000'000;
-    const auto look_ms = static_cast<int>(table_->look_period() / kNsPerMs);
+    const auto look_ms = static_cast<int>(table_->look_period() / kMillisecond);
     const int count = poll(ready.data(), ready.size(), look_ms);
     if (count < 0) continue;
     if (ready[0].revents != 0) return;

@@ -20,6 +20,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text/network.h"
+#include "base/time/units.h"
 
 namespace gemmd {
 namespace {
@@ -173,7 +174,6 @@ absl::Status ConnectionTable::CheckRoom(const std::string& peer) {
   const TimeNs now = clock_->Now();
   const TimeNs paid = std::max(paid_until, Earliest(now)) + limits_.interval;
   if (paid > now) {
-    constexpr TimeNs kSecond = 1'000'000'000;
     return absl::ResourceExhaustedError(absl::StrCat(
         peer, " opens more than ", kSecond / limits_.interval, " connections a second"));
   }

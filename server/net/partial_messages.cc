@@ -5,10 +5,11 @@
 #include <map>
 #include <utility>
 
+#include "base/time/units.h"
+
 namespace gemmd {
 namespace {
 
-constexpr TimeNs kSecond = 1'000'000'000;
 constexpr TimeNs kMoment = 2 * kSecond;
 constexpr TimeNs kUnderWay = 10 * kSecond;
 constexpr std::uint64_t kPart = 64;

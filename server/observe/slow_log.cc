@@ -5,12 +5,12 @@
 #include <optional>
 #include <utility>
 
+#include "base/time/units.h"
 #include "server/observe/log.h"
 
 namespace gemmd {
 namespace {
 
-constexpr double kNsPerUs = 1e3;
 // The longest name of a tenant that is kept: a certificate's may have thousands of bytes.
 constexpr std::size_t kMostTenant = 128;
 
@@ -18,7 +18,7 @@ std::array<double, kStageCount> ExposedUs(const Receipt& receipt, const Attribut
   std::array<double, kStageCount> exposed{};
   for (std::size_t i = 0; i < receipt.spans.size(); ++i) {
     exposed[static_cast<std::size_t>(receipt.spans[i].stage)] +=
-        static_cast<double>(attribution.exposed[i]) / kNsPerUs;
+        static_cast<double>(attribution.exposed[i]) / kMicrosecond;
   }
   return exposed;
 }
@@ -37,7 +37,6 @@ void SlowLog::Record(const Receipt& finished) {
     receipt.tenant.replace(kMostTenant, std::string::npos, "...");
   std::optional<std::uint64_t> left_out;
   {
-    constexpr TimeNs kSecond = 1'000'000'000;
     constexpr TimeNs kBurstSeconds = 10;
     const MutexLock lock(mutex_);
     recent_.push_front(receipt);
@@ -78,7 +77,7 @@ void SlowLog::Write(const Receipt& receipt, std::uint64_t left_out) {
        {"batch_rows", receipt.batch_rows},
        {"payload_bytes_in", receipt.payload_bytes_in},
        {"payload_bytes_out", receipt.payload_bytes_out},
-       {"total_us", static_cast<double>(attribution.total) / kNsPerUs},
+       {"total_us", static_cast<double>(attribution.total) / kMicrosecond},
        {"decode_us", us(Stage::kDecode)},
        {"receive_us", us(Stage::kReceive)},
        {"admission_us", us(Stage::kAdmission)},
@@ -88,7 +87,7 @@ void SlowLog::Write(const Receipt& receipt, std::uint64_t left_out) {
        {"copy_out_us", us(Stage::kCopyOut)},
        {"verify_us", us(Stage::kVerify)},
        {"encode_us", us(Stage::kEncode)},
-       {"unattributed_us", static_cast<double>(attribution.unattributed) / kNsPerUs},
+       {"unattributed_us", static_cast<double>(attribution.unattributed) / kMicrosecond},
        {"predicted_device_us", receipt.predicted.device_us},
        {"left_out", left_out}});
 }

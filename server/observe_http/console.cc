@@ -39,8 +39,7 @@ std::string Source(absl::string_view content) {
 
 // To the millisecond.
 double Seconds(TimeNs time) {
-  constexpr TimeNs kNsPerMs = 1'000'000;
-  const TimeNs ms = time / kNsPerMs;
+  const TimeNs ms = time / kMillisecond;
   return static_cast<double>(ms) / 1e3;
 }
 
@@ -68,15 +67,14 @@ Json SampleOf(const MetricFamily& family, const MetricSample& sample) {
 }
 
 Json ReceiptOf(const Receipt& receipt) {
-  constexpr double kNsPerUs = 1e3;
   const Attribution attribution = Attribute(receipt);
   Json exposed = Json::object();
   for (std::size_t i = 0; i < receipt.spans.size(); ++i) {
     const std::string stage(Name(receipt.spans[i].stage));
     exposed[stage] =
-        exposed.value(stage, 0.0) + static_cast<double>(attribution.exposed[i]) / kNsPerUs;
+        exposed.value(stage, 0.0) + static_cast<double>(attribution.exposed[i]) / kMicrosecond;
   }
-  exposed["unattributed"] = static_cast<double>(attribution.unattributed) / kNsPerUs;
+  exposed["unattributed"] = static_cast<double>(attribution.unattributed) / kMicrosecond;
   Json json;
   json["request_id"] = receipt.request_id;
   json["finish"] = Seconds(receipt.finish);
@@ -90,7 +88,7 @@ Json ReceiptOf(const Receipt& receipt) {
   json["device"] = receipt.device;
   json["kernel"] = receipt.kernel;
   json["batch_requests"] = receipt.batch_requests;
-  json["total_us"] = static_cast<double>(attribution.total) / kNsPerUs;
+  json["total_us"] = static_cast<double>(attribution.total) / kMicrosecond;
   json["exposed_us"] = std::move(exposed);
   return json;
 }

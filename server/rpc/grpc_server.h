@@ -14,14 +14,14 @@
 #include "server/net/acceptor.h"
 #include "server/net/connection_table.h"
 #include "server/net/listening_sockets.h"
-#include "server/rpc/channelz_service.h"
+#include "server/rpc/calls/live_call_limit.h"
 #include "server/rpc/credentials.h"
-#include "server/rpc/health_service.h"
-#include "server/rpc/live_call_limit.h"
-#include "server/rpc/raw_service.h"
-#include "server/rpc/reflection_service.h"
+#include "server/rpc/services/channelz_service.h"
+#include "server/rpc/services/health_service.h"
+#include "server/rpc/services/raw_service.h"
+#include "server/rpc/services/reflection_service.h"
+#include "server/rpc/services/unknown_method.h"
 #include "server/rpc/tls_files.h"
-#include "server/rpc/unknown_method.h"
 
 namespace gemmd {
 

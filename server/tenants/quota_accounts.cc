@@ -9,6 +9,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "base/sync/mutex.h"
+#include "base/time/units.h"
 #include "server/observe/refusal.h"
 #include "server/tenants/retry_after.h"
 
@@ -16,8 +17,6 @@ namespace gemmd {
 namespace {
 
 constexpr char kRefusalUrl[] = "gemmd/quota";
-
-constexpr TimeNs kMillisecond = 1000000;
 
 WaitsFor HolderOf(Quantity quantity) {
   const bool is_of_request = quantity == Quantity::kRequests || quantity == Quantity::kRequestBytes;

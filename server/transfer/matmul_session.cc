@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/sync/coalescing_scope.h"
+#include "base/time/units.h"
 #include "server/observe/refusal.h"
 #include "server/scheduling/draining.h"
 #include "server/tenants/retry_after.h"
@@ -12,12 +13,10 @@
 namespace gemmd {
 namespace {
 
-constexpr TimeNs kNsPerUs = 1000;
-
 TimeNs DeadlineOf(const RequestHeader& header) {
-  constexpr std::uint64_t kMaxUs = std::numeric_limits<TimeNs>::max() / kNsPerUs / 2;
+  constexpr std::uint64_t kMaxUs = std::numeric_limits<TimeNs>::max() / kMicrosecond / 2;
   if (header.timeout_us == 0 || header.timeout_us > kMaxUs) return kNoDeadline;
-  return header.arrival + static_cast<TimeNs>(header.timeout_us) * kNsPerUs;
+  return header.arrival + static_cast<TimeNs>(header.timeout_us) * kMicrosecond;
 }
 
 // Bytes [begin, end) of the buffer, sharing its memory.

@@ -1,4 +1,4 @@
-#include "client/lease_renewal.h"
+#include "client/calls/lease_renewal.h"
 
 #include <functional>
 #include <future>

@@ -1,4 +1,4 @@
-#include "client/message.h"
+#include "client/wire/message.h"
 
 #include <memory>
 #include <string>

@@ -13,7 +13,7 @@
 #include "client/client.h"
 #include "client/operands.h"
 #include "gtest/gtest.h"
-#include "tests/testing/matrices.h"
+#include "tests/testing/products/matrices.h"
 #include "tests/testing/server_process.h"
 
 namespace gemmd::client {

@@ -14,7 +14,7 @@
 #include "client/operands.h"
 #include "client/shared_region.h"
 #include "gtest/gtest.h"
-#include "tests/testing/quantized_product.h"
+#include "tests/testing/products/quantized_product.h"
 #include "tests/testing/server_process.h"
 
 namespace gemmd::client {

@@ -10,7 +10,7 @@
 #include "gemmd/v1/admin.grpc.pb.h"
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "gtest/gtest.h"
-#include "tests/testing/matrices.h"
+#include "tests/testing/products/matrices.h"
 #include "tests/testing/server_process.h"
 #include "tests/testing/wire.h"
 

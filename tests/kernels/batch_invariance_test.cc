@@ -7,7 +7,7 @@
 #include "gtest/gtest.h"
 #include "kernels/gemm.h"
 #include "server/device/cpu_device.h"
-#include "tests/testing/matrices.h"
+#include "tests/testing/products/matrices.h"
 
 namespace gemmd {
 namespace {

@@ -15,7 +15,7 @@
 #include "base/numbers/quant/quantize.h"
 #include "kernels/gemm.h"
 #include "openblas/cblas.h"
-#include "tests/testing/matrices.h"
+#include "tests/testing/products/matrices.h"
 
 namespace gemmd {
 namespace {

@@ -10,7 +10,7 @@
 #include "absl/strings/string_view.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/panel_gemm.h"
-#include "tests/testing/matrices.h"
+#include "tests/testing/products/matrices.h"
 
 namespace gemmd {
 namespace {

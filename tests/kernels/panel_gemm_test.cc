@@ -10,8 +10,8 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "kernels/gemm.h"
-#include "tests/testing/matrices.h"
-#include "tests/testing/reference.h"
+#include "tests/testing/products/matrices.h"
+#include "tests/testing/products/reference.h"
 
 namespace gemmd {
 namespace {

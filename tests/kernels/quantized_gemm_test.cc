@@ -17,9 +17,9 @@
 #include "base/numbers/quant/packed_codes.h"
 #include "gtest/gtest.h"
 #include "kernels/gemm.h"
-#include "tests/testing/matrices.h"
-#include "tests/testing/quantized_product.h"
-#include "tests/testing/reference.h"
+#include "tests/testing/products/matrices.h"
+#include "tests/testing/products/quantized_product.h"
+#include "tests/testing/products/reference.h"
 
 namespace gemmd {
 namespace {

@@ -21,8 +21,8 @@
 #include "kernels/cpu/row_gemm.h"
 #include "kernels/emulator/session.h"
 #include "kernels/gemm.h"
-#include "tests/testing/matrices.h"
-#include "tests/testing/reference.h"
+#include "tests/testing/products/matrices.h"
+#include "tests/testing/products/reference.h"
 
 namespace gemmd {
 namespace {

@@ -19,11 +19,12 @@
 #include <vector>
 
 #include "absl/synchronization/mutex.h"
+#include "base/time/units.h"
 #include "client/channel.h"
-#include "client/load/echo_server.h"
-#include "client/load/echo_transport.h"
 #include "client/load/load_generator.h"
-#include "client/load/summary.h"
+#include "client/load/results/summary.h"
+#include "client/load/transport/echo_server.h"
+#include "client/load/transport/echo_transport.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
 #include "tests/load/forked_server.h"
@@ -126,8 +127,8 @@ Result Generator(const std::string& target, int channels, int in_flight) {
   const auto transport = load::MakeEchoTransport(echo, {{kBytes, kBytes}});
   load::LoadOptions options;
   options.concurrency = channels * in_flight;
-  options.warm_up_ns = load::kNsPerSecond / 2;
-  options.duration_ns = static_cast<load::TimeNs>(kSeconds * load::kNsPerSecond);
+  options.warm_up_ns = kSecond / 2;
+  options.duration_ns = static_cast<load::TimeNs>(kSeconds * kSecond);
   options.read_cpu = load::ReadCpu;
   load::SteadyClock clock;
   const absl::StatusOr<load::LoadRun> run = load::GenerateLoad(options, {1}, clock, *transport);

@@ -16,19 +16,19 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
+#include "base/time/units.h"
+#include "client/calls/timer.h"
 #include "client/load/load_generator.h"
-#include "client/load/matmul_transport.h"
 #include "client/load/percentile.h"
 #include "client/load/random.h"
-#include "client/load/summary.h"
-#include "client/timer.h"
+#include "client/load/results/summary.h"
+#include "client/load/transport/matmul_transport.h"
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "grpcpp/grpcpp.h"
 
 namespace gemmd {
 namespace {
 
-using load::kNsPerSecond;
 using load::TimeNs;
 
 // Thread-safe.
@@ -62,7 +62,7 @@ class ScriptedService final : public v1::Gemm::CallbackService {
   std::pair<TimeNs, bool> Script() {
     const std::lock_guard<std::mutex> lock(mutex_);
     const TimeNs now_ns = clock_.Now();
-    TimeNs delay_ns = std::llround((0.1 + 0.2 * random_.Unit()) * kNsPerSecond);
+    TimeNs delay_ns = std::llround((0.1 + 0.2 * random_.Unit()) * kSecond);
     if (now_ns >= stall_begin_ns_ && now_ns < stall_end_ns_) delay_ns += stall_end_ns_ - now_ns;
     const bool fails = ++count_ % 50 == 0;
     if (fails) {
@@ -95,8 +95,8 @@ load::Workload SmallProduct() {
 
 int Main(double rate_per_s, int seconds) {
   load::SteadyClock clock;
-  const TimeNs middle_ns = clock.Now() + seconds * kNsPerSecond / 2;
-  ScriptedService service(middle_ns, middle_ns + kNsPerSecond);
+  const TimeNs middle_ns = clock.Now() + seconds * kSecond / 2;
+  ScriptedService service(middle_ns, middle_ns + kSecond);
   grpc::ServerBuilder builder;
   int port = 0;
   builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
@@ -110,7 +110,7 @@ int Main(double rate_per_s, int seconds) {
   options.arrivals.emplace();
   options.arrivals->rate_per_s = rate_per_s;
   options.warm_up_ns = 0;
-  options.duration_ns = seconds * kNsPerSecond;
+  options.duration_ns = seconds * kSecond;
   const load::Summary summary =
       load::Summarize(*load::GenerateLoad(options, {1}, clock, *transport), {{}});
 

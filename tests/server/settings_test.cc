@@ -1,4 +1,4 @@
-#include "server/settings.h"
+#include "server/settings/settings.h"
 
 #include <string>
 #include <variant>

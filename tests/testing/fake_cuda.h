@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "base/sync/mutex.h"
-#include "server/device/cuda/backend.h"
+#include "server/device/cuda/backend/backend.h"
 
 namespace gemmd::testing {
 

@@ -3,7 +3,7 @@
 
 #include "gemmd/v1/gemm.pb.h"
 #include "kernels/kernel.h"
-#include "tests/testing/matrices.h"
+#include "tests/testing/products/matrices.h"
 
 namespace gemmd::testing {
 

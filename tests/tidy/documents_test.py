@@ -71,7 +71,7 @@ class DocumentsTest(unittest.TestCase):
     def test_the_map_of_the_command_line_names_every_command(self):
         head = read("client/cli/main.cc").partition("#include")[0]
         commands = [pathlib.PurePath(path).name for path in FILES
-                    if re.match(r"client/cli/\w+_command\.cc$", path)]
+                    if re.match(r"client/cli/commands/\w+_command\.cc$", path)]
         self.assertGreater(len(commands), 8)
         self.expect_all(commands, head, "client/cli/main.cc")
 

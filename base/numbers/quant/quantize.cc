@@ -10,6 +10,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/math.h"
 #include "base/numbers/quant/block_scale.h"
 #include "base/numbers/quant/blocks.h"
 #include "base/numbers/quant/elements.h"
@@ -103,7 +104,7 @@ std::vector<Run> RunsOf(const QuantFormat& format, const RealView& real, int thr
   const std::int64_t step = format.scaling.block_lines == kWhole
                                 ? kCodesOfBytes
                                 : std::max<std::int64_t>(format.scaling.block_lines, kCodesOfBytes);
-  const std::int64_t steps = (real.lines + step - 1) / step;
+  const std::int64_t steps = CeilOfRatio(real.lines, step);
   const std::int64_t most = std::min(steps, real.lines * real.k / kElementsOfThread);
   const std::int64_t count =
       shares_bytes || shares_blocks ? 1 : std::clamp<std::int64_t>(most, 1, std::max(threads, 1));

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
+#include "base/math.h"
 #include "kernels/padded_line.h"
 
 namespace gemmd::bench {
@@ -88,10 +89,6 @@ absl::StatusOr<Shape> ParseShape(absl::string_view item) {
   return absl::InvalidArgumentError(
       absl::StrCat("shapes: \"", item, "\" is neither MxNxK, each of 1 to ", kLargestExtent,
                    ", nor one of ", absl::StrJoin(names, ", ")));
-}
-
-std::int64_t RoundUp(std::int64_t value, std::int64_t unit) {
-  return (value + unit - 1) / unit * unit;
 }
 
 }  // namespace

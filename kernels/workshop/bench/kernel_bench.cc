@@ -10,7 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "base/file/write_file.h"
 #include "kernels/gemm.h"
-#include "kernels/workshop/bench/gpu_machine.h"
+#include "kernels/workshop/bench/gpu/gpu_machine.h"
 #include "kernels/workshop/bench/options.h"
 #include "kernels/workshop/bench/report.h"
 #include "kernels/workshop/bench/session.h"

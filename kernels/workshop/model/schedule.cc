@@ -2,18 +2,15 @@
 
 #include <algorithm>
 
+#include "base/math.h"
 #include "kernels/mma/tile_order.h"
 
 namespace gemmd::model {
-namespace {
-
-int Ceiling(int n, int by) { return (n + by - 1) / by; }
-
-}  // namespace
+namespace {}  // namespace
 
 std::vector<WorkUnit> OrderedTiles(const KernelShape& shape, const Problem& problem) {
-  const int rows = Ceiling(problem.m, kTileRows);
-  const int columns = Ceiling(problem.n, shape.columns);
+  const int rows = CeilOfRatio(problem.m, kTileRows);
+  const int columns = CeilOfRatio(problem.n, shape.columns);
   std::vector<WorkUnit> tiles;
   for (int at = 0; at < rows * columns; ++at) {
     const mma::TilePlace place = shape.order == TileOrder::kHilbert
@@ -54,7 +51,7 @@ Schedule NarrowTail(const KernelShape& shape, const Problem& problem, int pairs)
 }
 
 Schedule HalvesOfK(const KernelShape& shape, const Problem& problem, int pairs) {
-  const int first = Ceiling(problem.Slabs(), 2);
+  const int first = CeilOfRatio(problem.Slabs(), 2);
   std::vector<WorkUnit> units = OrderedTiles(shape, problem);
   const std::size_t tiles = units.size();
   for (std::size_t at = 0; at < tiles && first < problem.Slabs(); ++at) {

@@ -2,21 +2,21 @@
 // time in which every pair of blocks computes one whole tile. No memory: kernels may choose by it.
 #pragma once
 
+#include "base/math.h"
+
 namespace gemmd::model {
 
-constexpr int CeilingOf(int n, int by) { return (n + by - 1) / by; }
-
-constexpr double WavesOfTiles(int tiles, int pairs) { return CeilingOf(tiles, pairs); }
+constexpr double WavesOfTiles(int tiles, int pairs) { return CeilOfRatio(tiles, pairs); }
 
 // `half_cost`: the time of a tile of half the width, as a share of a whole tile's: 0.5 at the
 // tensor core's rate.
 constexpr double WavesOfNarrowTail(int tiles, int pairs, double half_cost) {
   const int whole = tiles / pairs;
-  return whole + half_cost * CeilingOf(2 * (tiles % pairs), pairs);
+  return whole + half_cost * CeilOfRatio(2 * (tiles % pairs), pairs);
 }
 
 constexpr double WavesOfHalvesOfK(int tiles, int pairs) {
-  return CeilingOf(2 * tiles, pairs) / 2.0;
+  return CeilOfRatio(2 * tiles, pairs) / 2.0;
 }
 
 // Counts products alone, without the sums of parts.

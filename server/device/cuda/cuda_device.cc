@@ -2,11 +2,11 @@
 
 #include <utility>
 
-#include "server/device/cuda/out_of_core.h"
-#include "server/device/cuda/plane.h"
-#include "server/device/cuda/prepared_work.h"
-#include "server/device/cuda/resident.h"
-#include "server/device/cuda/shared_mapping.h"
+#include "server/device/cuda/launches/out_of_core.h"
+#include "server/device/cuda/launches/prepared_work.h"
+#include "server/device/cuda/memory/shared_mapping.h"
+#include "server/device/cuda/planes/plane.h"
+#include "server/device/cuda/planes/resident.h"
 #include "server/device/cuda/traits.h"
 
 namespace gemmd {

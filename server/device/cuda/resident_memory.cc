@@ -8,9 +8,9 @@
 
 #include "absl/functional/function_ref.h"
 #include "kernels/gemm.h"
-#include "server/device/cuda/landing.h"
-#include "server/device/cuda/plane.h"
-#include "server/device/cuda/prepared_work.h"
+#include "server/device/cuda/launches/prepared_work.h"
+#include "server/device/cuda/planes/landing.h"
+#include "server/device/cuda/planes/plane.h"
 
 namespace gemmd {
 namespace {

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "kernels/gemm.h"
-#include "server/device/cuda/backend.h"
+#include "server/device/cuda/backend/backend.h"
 
 namespace gemmd {
 

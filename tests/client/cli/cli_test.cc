@@ -6,7 +6,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "client/load/self_signed.h"
+#include "client/load/transport/self_signed.h"
 #include "gmock/gmock.h"
 #include "tests/client/cli/cli_fixture.h"
 

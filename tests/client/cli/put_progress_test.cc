@@ -1,4 +1,4 @@
-#include "client/cli/put_progress.h"
+#include "client/cli/views/put_progress.h"
 
 #include <sstream>
 #include <string>

@@ -1,4 +1,4 @@
-#include "client/cli/top_view.h"
+#include "client/cli/views/top_view.h"
 
 #include <string>
 #include <vector>

@@ -2,11 +2,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "client/load/conditions.h"
-#include "client/load/diff.h"
+#include "base/time/units.h"
 #include "client/load/random.h"
-#include "client/load/resample.h"
-#include "client/load/turns.h"
+#include "client/load/report/conditions.h"
+#include "client/load/report/diff.h"
+#include "client/load/results/resample.h"
+#include "client/load/results/turns.h"
 #include "gmock/gmock.h"
 #include "tests/client/load/sample_report.h"
 
@@ -22,7 +23,7 @@ using ::testing::HasSubstr;
 LoadOptions Load() {
   LoadOptions options;
   options.concurrency = 4;
-  options.duration_ns = 5 * kNsPerSecond;
+  options.duration_ns = 5 * kSecond;
   return options;
 }
 
@@ -80,11 +81,11 @@ TEST(Resample, HasAnIntervalAroundEachFigure) {
 TEST(Resample, BlocksThatAreAlikeHaveTheRunsPercentiles) {
   // In each of 20 seconds a request is due every 50 ms, and the nth is answered after n ms.
   LoadRun run;
-  run.end_ns = 20 * kNsPerSecond;
+  run.end_ns = 20 * kSecond;
   for (TimeNs i = 0; i < 400; ++i) {
     Sample sample;
-    sample.intended_ns = i * kNsPerSecond / 20;
-    sample.completed_ns = sample.intended_ns + (1 + i % 20) * kNsPerSecond / 1000;
+    sample.intended_ns = i * kSecond / 20;
+    sample.completed_ns = sample.intended_ns + (1 + i % 20) * kSecond / 1000;
     run.samples.push_back(sample);
   }
   Resamples resamples = Resample(run, {{}});
@@ -99,7 +100,7 @@ TEST(Resample, IsTheSameForTheSameRunAndNothingForAFew) {
   const LoadRun run = Served(2, 1);
   EXPECT_EQ(Resample(run, {{}}).figures, Resample(run, {{}}).figures);
   LoadRun few;
-  few.end_ns = kNsPerSecond;
+  few.end_ns = kSecond;
   few.samples.resize(4 * kLeastBlocks - 1);
   EXPECT_EQ(Resample(few, {{}}).blocks, 0U);
   few.samples.emplace_back();
@@ -230,8 +231,7 @@ TEST(Turns, AJoinedRunHasTheFiguresOfItsTurnsAndNoWarmUps) {
   const Summary first = Summarize(runs[0], {{}});
   const Summary second = Summarize(runs[1], {{}});
   runs[1].ended_early = "it was interrupted";
-  runs[1].pauses = {
-      {kNsPerSecond / 2, 2 * kNsPerSecond}};  // half a second before the warm-up's end
+  runs[1].pauses = {{kSecond / 2, 2 * kSecond}};  // half a second before the warm-up's end
   const LoadRun joined = Join(std::move(runs));
   const Summary both = Summarize(joined, {{}});
   EXPECT_EQ(both.requests, first.requests + second.requests);

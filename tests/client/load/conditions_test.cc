@@ -1,4 +1,4 @@
-#include "client/load/conditions.h"
+#include "client/load/report/conditions.h"
 
 #include "gmock/gmock.h"
 #include "tests/client/load/sample_report.h"

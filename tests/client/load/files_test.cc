@@ -6,8 +6,9 @@
 #include <fstream>
 #include <sstream>
 
-#include "client/load/percentile_text.h"
-#include "client/load/sample_file.h"
+#include "base/time/units.h"
+#include "client/load/results/percentile_text.h"
+#include "client/load/results/sample_file.h"
 #include "gmock/gmock.h"
 #include "nlohmann/json.hpp"
 
@@ -27,7 +28,7 @@ std::string Text(const std::string& path) {
 LoadRun TwoRequests() {
   LoadRun run;
   run.begin_ns = 1000;
-  run.end_ns = kNsPerSecond;
+  run.end_ns = kSecond;
   Sample sample;
   sample.intended_ns = 2000;
   sample.sent_ns = 3000;

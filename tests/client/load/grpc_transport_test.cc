@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <memory>
 
-#include "client/load/echo_server.h"
-#include "client/load/echo_transport.h"
 #include "client/load/load_generator.h"
-#include "client/load/matmul_transport.h"
-#include "client/load/summary.h"
+#include "client/load/results/summary.h"
+#include "client/load/transport/echo_server.h"
+#include "client/load/transport/echo_transport.h"
+#include "client/load/transport/matmul_transport.h"
 #include "gmock/gmock.h"
 #include "tests/client/testing/scripted_server.h"
 

@@ -9,9 +9,10 @@
 #include <thread>
 #include <vector>
 
+#include "base/time/units.h"
 #include "client/load/random.h"
+#include "client/load/results/summary.h"
 #include "client/load/stability.h"
-#include "client/load/summary.h"
 #include "gmock/gmock.h"
 #include "tests/client/load/simulation.h"
 
@@ -22,12 +23,10 @@ using ::gemmd::testing::OneByOne;
 using ::gemmd::testing::Simulation;
 using ::testing::HasSubstr;
 
-constexpr TimeNs kMs = 1000000;
-
 LoadOptions Closed(int concurrency) {
   LoadOptions options;
   options.concurrency = concurrency;
-  options.duration_ns = 10 * kNsPerSecond;
+  options.duration_ns = 10 * kSecond;
   return options;
 }
 
@@ -36,7 +35,7 @@ LoadOptions Open(ArrivalKind kind, double rate_per_s) {
   options.arrivals.emplace();
   options.arrivals->kind = kind;
   options.arrivals->rate_per_s = rate_per_s;
-  options.duration_ns = 10 * kNsPerSecond;
+  options.duration_ns = 10 * kSecond;
   options.sending_threads = 0;
   return options;
 }
@@ -55,7 +54,7 @@ Summary Figures(const LoadRun& run) { return Summarize(run, {EntryCost()}); }
 TimeNs ExponentialDelay(std::uint64_t index, std::uint64_t period, double mean_ms) {
   const std::uint64_t place = index * 7919 % period;  // 7919 is prime to the period
   const double share = (static_cast<double>(place) + 0.5) / static_cast<double>(period);
-  return std::llround(-std::log(1 - share) * mean_ms * kMs);
+  return std::llround(-std::log(1 - share) * mean_ms * kMillisecond);
 }
 
 void ExpectPercentilesOfExponential(const Latency& latency, double mean_ms) {
@@ -84,7 +83,7 @@ TEST(LoadGenerator, AClosedLoopReportsTheTruePercentiles) {
     return Simulation::Answer{ExponentialDelay(request.index, 10000, 5), {}};
   });
   LoadOptions options = Closed(50);
-  options.duration_ns = 50 * kNsPerSecond;
+  options.duration_ns = 50 * kSecond;
   const Summary summary = Figures(Generate(options, simulation));
   ExpectPercentilesOfExponential(summary.latency, 5);
   EXPECT_NEAR(summary.requests_per_s / 10000, 1, 0.01);  // 50 in flight, 5 ms each
@@ -93,9 +92,9 @@ TEST(LoadGenerator, AClosedLoopReportsTheTruePercentiles) {
 // Answers within 1 ms, but nothing for a second from `begin_ns` on.
 Simulation::Script Stalls(TimeNs begin_ns) {
   return [begin_ns](const Request&, TimeNs now_ns) {
-    const TimeNs end_ns = begin_ns + kNsPerSecond;
+    const TimeNs end_ns = begin_ns + kSecond;
     const bool stalled = now_ns >= begin_ns && now_ns < end_ns;
-    return Simulation::Answer{(stalled ? end_ns - now_ns : 0) + kMs, {}};
+    return Simulation::Answer{(stalled ? end_ns - now_ns : 0) + kMillisecond, {}};
   };
 }
 
@@ -110,7 +109,7 @@ TEST(LoadGenerator, AClosedLoopHasOneRequestInEachLane) {
     return Simulation::Answer{delay_ns, {}};
   });
   LoadOptions options = Closed(7);
-  options.duration_ns = kNsPerSecond;
+  options.duration_ns = kSecond;
   Generate(options, simulation);
   EXPECT_EQ(free_at.size(), 7u);
   EXPECT_EQ(free_at.rbegin()->first, 6u);
@@ -120,18 +119,18 @@ TEST(LoadGenerator, AnOpenLoopTakesLanesInTurn) {
   std::set<std::uint64_t> lanes;
   Simulation simulation([&](const Request& request, TimeNs) {
     lanes.insert(request.lane);
-    return Simulation::Answer{kMs, {}};
+    return Simulation::Answer{kMillisecond, {}};
   });
   LoadOptions options = Open(ArrivalKind::kConstant, 100);
-  options.duration_ns = kNsPerSecond;
+  options.duration_ns = kSecond;
   Generate(options, simulation);
   EXPECT_EQ(lanes.size(), simulation.sent());
 }
 
 TEST(LoadGenerator, AStallOfASecondIsInTheOpenLoopsP999) {
-  Simulation simulation(Stalls(20 * kNsPerSecond));
+  Simulation simulation(Stalls(20 * kSecond));
   LoadOptions options = Open(ArrivalKind::kConstant, 1000);
-  options.duration_ns = 60 * kNsPerSecond;
+  options.duration_ns = 60 * kSecond;
   const Summary summary = Figures(Generate(options, simulation));
   EXPECT_EQ(summary.requests, 60000U);
   // A thousand waited 1001, 1000, ... 2 ms; the 60 slowest of all are above p99.9.
@@ -142,9 +141,9 @@ TEST(LoadGenerator, AStallOfASecondIsInTheOpenLoopsP999) {
 
 TEST(LoadGenerator, LatencyCountsFromTheDueTimeWhereASenderIsHeldBack) {
   // Ten in flight at most: during the stall nearly all wait on this side.
-  Simulation simulation(Stalls(20 * kNsPerSecond));
+  Simulation simulation(Stalls(20 * kSecond));
   LoadOptions options = Open(ArrivalKind::kConstant, 1000);
-  options.duration_ns = 60 * kNsPerSecond;
+  options.duration_ns = 60 * kSecond;
   options.max_in_flight = 10;
   const Summary summary = Figures(Generate(options, simulation));
   EXPECT_GE(summary.latency.p999_us, 941e3 * 0.99);
@@ -156,10 +155,10 @@ TEST(LoadGenerator, LatencyCountsFromTheDueTimeWhereASenderIsHeldBack) {
 TEST(LoadGenerator, ErrorsAreCountedExactlyByCode) {
   std::map<std::string, std::uint64_t> truth;
   const auto script = [&truth](const Request& request, TimeNs now_ns) {
-    Simulation::Answer answer{kMs, {}};
+    Simulation::Answer answer{kMillisecond, {}};
     if (request.index % 33 == 0) answer.reply.code = absl::StatusCode::kResourceExhausted;
     if (request.index % 1000 == 7) answer.reply.code = absl::StatusCode::kUnavailable;
-    if (now_ns >= kNsPerSecond && now_ns < 11 * kNsPerSecond) {
+    if (now_ns >= kSecond && now_ns < 11 * kSecond) {
       ++truth[absl::StatusCodeToString(answer.reply.code)];
     }
     return answer;
@@ -174,7 +173,7 @@ TEST(LoadGenerator, ErrorsAreCountedExactlyByCode) {
 }
 
 TEST(LoadGenerator, OverloadGoesOnMeasuringAndLosesNothing) {
-  Simulation simulation{OneByOne(10 * kMs)};  // 100 requests/s
+  Simulation simulation{OneByOne(10 * kMillisecond)};  // 100 requests/s
   LoadOptions options = Open(ArrivalKind::kConstant, 200);
   options.max_in_flight = 50;
   const LoadRun run = Generate(options, simulation);
@@ -193,10 +192,10 @@ TEST(LoadGenerator, OverloadGoesOnMeasuringAndLosesNothing) {
 
 TEST(LoadGenerator, TheWarmUpIsNotMeasured) {
   Simulation simulation([](const Request&, TimeNs now_ns) {
-    return Simulation::Answer{now_ns < 3 * kNsPerSecond ? 80 * kMs : kMs, {}};
+    return Simulation::Answer{now_ns < 3 * kSecond ? 80 * kMillisecond : kMillisecond, {}};
   });
   LoadOptions options = Open(ArrivalKind::kConstant, 100);
-  options.warm_up_ns = 3 * kNsPerSecond;
+  options.warm_up_ns = 3 * kSecond;
   const Summary summary = Figures(Generate(options, simulation));
   EXPECT_EQ(summary.requests, 1000U);
   EXPECT_EQ(summary.latency.max_us, 1e3);
@@ -205,16 +204,16 @@ TEST(LoadGenerator, TheWarmUpIsNotMeasured) {
 TEST(LoadGenerator, MeasuresTheFirstThreeWindowsThatAgree) {
   // Speeds up by a half every second until the sixth.
   Simulation simulation([](const Request&, TimeNs now_ns) {
-    const int second = static_cast<int>(std::min<TimeNs>(6, now_ns / kNsPerSecond));
-    return Simulation::Answer{std::llround(kMs * std::pow(1.5, 6 - second)), {}};
+    const int second = static_cast<int>(std::min<TimeNs>(6, now_ns / kSecond));
+    return Simulation::Answer{std::llround(kMillisecond * std::pow(1.5, 6 - second)), {}};
   });
   LoadOptions options = Closed(4);
   options.duration_ns.reset();
   options.warm_up_ns = 0;
   const LoadRun run = Generate(options, simulation);
   EXPECT_EQ(run.stable, true);
-  EXPECT_EQ(run.begin_ns, 6 * kNsPerSecond);
-  EXPECT_EQ(run.end_ns, 9 * kNsPerSecond);
+  EXPECT_EQ(run.begin_ns, 6 * kSecond);
+  EXPECT_EQ(run.end_ns, 9 * kSecond);
   EXPECT_EQ(run.windows.size(), 9U);
   EXPECT_NEAR(Figures(run).requests_per_s, 4000, 40);
 }
@@ -229,7 +228,7 @@ TEST(Stability, WindowsWithoutAnswersAgreeWithNothing) {
 
 TEST(LoadGenerator, SaysWhereNoWindowsAgree) {
   Simulation simulation([](const Request&, TimeNs now_ns) {
-    return Simulation::Answer{now_ns / kNsPerSecond % 2 == 0 ? kMs : 3 * kMs, {}};
+    return Simulation::Answer{now_ns / kSecond % 2 == 0 ? kMillisecond : 3 * kMillisecond, {}};
   });
   LoadOptions options = Closed(4);
   options.duration_ns.reset();
@@ -240,9 +239,11 @@ TEST(LoadGenerator, SaysWhereNoWindowsAgree) {
 }
 
 TEST(LoadGenerator, AReplayKeepsItsTimesAndEndsItself) {
-  Simulation simulation([](const Request&, TimeNs) { return Simulation::Answer{kMs, {}}; });
+  Simulation simulation([](const Request&, TimeNs) {
+    return Simulation::Answer{kMillisecond, {}};
+  });
   LoadOptions options = Open(ArrivalKind::kReplay, 0);
-  options.arrivals->replay_ns = {0, 5 * kMs, 5 * kMs, 700 * kMs};
+  options.arrivals->replay_ns = {0, 5 * kMillisecond, 5 * kMillisecond, 700 * kMillisecond};
   options.warm_up_ns = 0;
   options.duration_ns.reset();
   const LoadRun run = Generate(options, simulation);
@@ -251,13 +252,14 @@ TEST(LoadGenerator, AReplayKeepsItsTimesAndEndsItself) {
     times.insert(sample.intended_ns);
     EXPECT_EQ(sample.sent_ns, sample.intended_ns);
   }
-  EXPECT_EQ(times, (std::multiset<TimeNs>{0, 5 * kMs, 5 * kMs, 700 * kMs}));
-  EXPECT_EQ(run.end_ns, 701 * kMs + 1);
+  EXPECT_EQ(times,
+            (std::multiset<TimeNs>{0, 5 * kMillisecond, 5 * kMillisecond, 700 * kMillisecond}));
+  EXPECT_EQ(run.end_ns, 701 * kMillisecond + 1);
   EXPECT_EQ(run.ended_early, "");
 }
 
 TEST(LoadGenerator, TheMixFollowsItsWeightsAndItsSeed) {
-  const auto script = [](const Request&, TimeNs) { return Simulation::Answer{kMs, {}}; };
+  const auto script = [](const Request&, TimeNs) { return Simulation::Answer{kMillisecond, {}}; };
   const auto entries = [&script](std::uint64_t seed) {
     Simulation simulation(script);
     LoadOptions options = Open(ArrivalKind::kConstant, 1000);
@@ -273,7 +275,7 @@ TEST(LoadGenerator, TheMixFollowsItsWeightsAndItsSeed) {
 
 TEST(LoadGenerator, FiguresCountBytesFlopsStagesAndBatches) {
   Simulation simulation([](const Request& request, TimeNs) {
-    Simulation::Answer answer{kMs, {}};
+    Simulation::Answer answer{kMillisecond, {}};
     answer.reply.stage_us[kCompute] = request.index % 2 == 0 ? 100 : 300;
     answer.reply.batch_requests = request.index % 4 == 0 ? 8 : 1;
     return answer;
@@ -290,9 +292,10 @@ TEST(LoadGenerator, FiguresCountBytesFlopsStagesAndBatches) {
 // Figures are of the time from the beginning of measurement up to, and without, its end.
 TEST(LoadGenerator, FiguresAreOfWhatWasDueInTheMeasuredTime) {
   LoadRun run;
-  run.begin_ns = kMs;
-  run.end_ns = 3 * kMs;
-  for (const TimeNs due : {kMs - 1, kMs, 3 * kMs - 1, 3 * kMs}) {
+  run.begin_ns = kMillisecond;
+  run.end_ns = 3 * kMillisecond;
+  for (const TimeNs due :
+       {kMillisecond - 1, kMillisecond, 3 * kMillisecond - 1, 3 * kMillisecond}) {
     Sample& sample = run.samples.emplace_back();
     sample.intended_ns = sample.sent_ns = sample.completed_ns = due;
   }
@@ -302,7 +305,7 @@ TEST(LoadGenerator, FiguresAreOfWhatWasDueInTheMeasuredTime) {
 }
 
 TEST(LoadGenerator, EndsWhenTheSamplesAreFullOrTheCallerSaysSo) {
-  const auto script = [](const Request&, TimeNs) { return Simulation::Answer{kMs, {}}; };
+  const auto script = [](const Request&, TimeNs) { return Simulation::Answer{kMillisecond, {}}; };
   Simulation simulation(script);
   LoadOptions options = Open(ArrivalKind::kConstant, 1000);
   options.max_samples = 3000;
@@ -311,7 +314,7 @@ TEST(LoadGenerator, EndsWhenTheSamplesAreFullOrTheCallerSaysSo) {
   Simulation other(script);
   options.max_samples = 1000000;
   const auto run = GenerateLoad(options, {1}, other, other, [](const Progress& progress) {
-    return progress.elapsed_ns < 4 * kNsPerSecond;
+    return progress.elapsed_ns < 4 * kSecond;
   });
   EXPECT_EQ(run->ended_early, "it was interrupted");
   EXPECT_EQ(Figures(*run).requests, 3000U);
@@ -390,7 +393,7 @@ TEST(LoadGenerator, SeveralSendersShareOneSchedule) {
   options.warm_up_ns = 0;
   options.duration_ns.reset();
   options.sending_threads = 3;
-  options.tick_ns = kMs;
+  options.tick_ns = kMillisecond;
   SteadyClock clock;
   Threaded transport;
   const auto run = GenerateLoad(options, {1}, clock, transport);

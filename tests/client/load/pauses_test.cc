@@ -1,8 +1,9 @@
 // A closed loop where nobody answers.
-#include "client/load/conditions.h"
+#include "base/time/units.h"
 #include "client/load/load_generator.h"
-#include "client/load/report.h"
-#include "client/load/summary.h"
+#include "client/load/report/conditions.h"
+#include "client/load/report/report.h"
+#include "client/load/results/summary.h"
 #include "gmock/gmock.h"
 #include "tests/client/load/simulation.h"
 
@@ -13,21 +14,19 @@ using ::gemmd::testing::Simulation;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 
-constexpr TimeNs kMs = 1000000;
-
 LoadOptions Closed(int concurrency) {
   LoadOptions options;
   options.concurrency = concurrency;
   options.warm_up_ns = 0;
-  options.duration_ns = 10 * kNsPerSecond;
+  options.duration_ns = 10 * kSecond;
   return options;
 }
 
 // Answers within a tenth of a millisecond; with `code` from second 2 to second 5.
 Simulation::Script AwayFor3s(absl::StatusCode code) {
   return [code](const Request&, TimeNs now_ns) {
-    Simulation::Answer answer{kMs / 10, {}};
-    if (now_ns >= 2 * kNsPerSecond && now_ns < 5 * kNsPerSecond) answer.reply.code = code;
+    Simulation::Answer answer{kMillisecond / 10, {}};
+    if (now_ns >= 2 * kSecond && now_ns < 5 * kSecond) answer.reply.code = code;
     return answer;
   };
 }
@@ -45,23 +44,23 @@ TEST(Pauses, AServerThatIsAwayIsAskedAFewTimesASecondAndSoonFoundAgain) {
   EXPECT_LE(failed, 80U);  // of two lanes, ten times a second each
   EXPECT_EQ(summary.pauses, failed);
   EXPECT_NEAR(summary.paused_s, 6, 0.5);  // 3 s of two
-  TimeNs first_ns = 10 * kNsPerSecond;
+  TimeNs first_ns = 10 * kSecond;
   for (const Sample& sample : run.samples) {
-    if (sample.ok() && sample.completed_ns > 5 * kNsPerSecond) {
+    if (sample.ok() && sample.completed_ns > 5 * kSecond) {
       first_ns = std::min(first_ns, sample.completed_ns);
     }
   }
-  EXPECT_LE(first_ns, 5 * kNsPerSecond + 110 * kMs);
+  EXPECT_LE(first_ns, 5 * kSecond + 110 * kMillisecond);
 }
 
 TEST(Pauses, ManyLanesTogetherTryAThousandTimesASecondAtMost) {
   Simulation simulation([](const Request&, TimeNs) {
-    Simulation::Answer answer{kMs / 10, {}};
+    Simulation::Answer answer{kMillisecond / 10, {}};
     answer.reply.code = absl::StatusCode::kUnavailable;
     return answer;
   });
   LoadOptions options = Closed(800);
-  options.warm_up_ns = 5 * kNsPerSecond;
+  options.warm_up_ns = 5 * kSecond;
   const Summary summary = Summarize(Generate(options, simulation), {{}});
   EXPECT_LE(summary.offered_per_s, 1080);  // all come at once, once more in ten seconds
   EXPECT_GE(summary.offered_per_s, 900);
@@ -80,13 +79,13 @@ TEST(Pauses, AnswersOfTheServerAreNotWaitedAfter) {
 TEST(Pauses, APauseBeginsShortAgainAfterAnAnswer) {
   // Every other request fails.
   Simulation simulation([](const Request& request, TimeNs) {
-    Simulation::Answer answer{kMs / 10, {}};
+    Simulation::Answer answer{kMillisecond / 10, {}};
     if (request.index % 2 == 0) answer.reply.code = absl::StatusCode::kUnavailable;
     return answer;
   });
   const LoadRun run = Generate(Closed(1), simulation);
   ASSERT_GT(run.pauses.size(), 500U);
-  for (const Turn& pause : run.pauses) EXPECT_EQ(pause.end_ns - pause.begin_ns, 10 * kMs);
+  for (const Turn& pause : run.pauses) EXPECT_EQ(pause.end_ns - pause.begin_ns, 10 * kMillisecond);
 }
 
 TEST(Pauses, AnOpenLoopKeepsToItsSchedule) {

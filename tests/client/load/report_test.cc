@@ -1,8 +1,8 @@
-#include "client/load/report.h"
+#include "client/load/report/report.h"
 
 #include "absl/strings/str_cat.h"
-#include "client/load/diff.h"
-#include "client/load/html_report.h"
+#include "client/load/report/diff.h"
+#include "client/load/report/html_report.h"
 #include "gmock/gmock.h"
 #include "tests/client/load/sample_report.h"
 

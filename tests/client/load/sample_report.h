@@ -1,7 +1,8 @@
 // A report of a simulated sweep, the same every time, for tests of what is made of it.
 #pragma once
 
-#include "client/load/report.h"
+#include "base/time/units.h"
+#include "client/load/report/report.h"
 #include "tests/client/load/simulation.h"
 
 namespace gemmd::testing {
@@ -25,7 +26,7 @@ inline load::Json SampleReport(int points = 4, load::TimeNs service_ns = 1000000
     });
     load::LoadOptions options;
     options.concurrency = 1 << i;
-    options.duration_ns = 5 * load::kNsPerSecond;
+    options.duration_ns = 5 * kSecond;
     const load::LoadRun run = *GenerateLoad(options, {1}, simulation, simulation);
     const load::Summary summary = Summarize(run, {load::EntryCost{1000, 500, 1e6}});
     load::Findings findings;

@@ -1,5 +1,6 @@
-#include "client/load/slo.h"
+#include "client/load/results/slo.h"
 
+#include "base/time/units.h"
 #include "gmock/gmock.h"
 #include "tests/client/load/simulation.h"
 
@@ -16,7 +17,7 @@ Summary Measure(double rate_per_s, Simulation::Script script) {
   options.arrivals.emplace();
   options.arrivals->kind = ArrivalKind::kConstant;
   options.arrivals->rate_per_s = rate_per_s;
-  options.duration_ns = 5 * kNsPerSecond;
+  options.duration_ns = 5 * kSecond;
   options.sending_threads = 0;
   return Summarize(*GenerateLoad(options, {1}, simulation, simulation), {EntryCost()});
 }

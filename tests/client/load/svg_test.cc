@@ -1,4 +1,4 @@
-#include "client/load/svg.h"
+#include "client/load/report/svg.h"
 
 #include <string>
 

@@ -1,7 +1,7 @@
 // Writes the page of a simulated sweep to the path given: what the browser test opens.
 #include <fstream>
 
-#include "client/load/html_report.h"
+#include "client/load/report/html_report.h"
 #include "tests/client/load/sample_report.h"
 
 int main(int argc, char** argv) {

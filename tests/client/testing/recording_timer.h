@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "client/timer.h"
+#include "client/calls/timer.h"
 
 namespace gemmd::testing {
 

@@ -8,7 +8,7 @@
 #include "tests/kernels/cublaslt/gpu_arguments.h"
 #include "tests/kernels/cublaslt/large_problem.h"
 #include "tests/kernels/cublaslt/programs.h"
-#include "tests/testing/reference.h"
+#include "tests/testing/products/reference.h"
 
 namespace gemmd::testing {
 namespace {

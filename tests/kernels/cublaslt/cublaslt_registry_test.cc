@@ -9,8 +9,8 @@
 #include "kernels/emulator/session.h"
 #include "kernels/gemm.h"
 #include "tests/kernels/cublaslt/fake_engine.h"
-#include "tests/testing/matrices.h"
-#include "tests/testing/quantized_product.h"
+#include "tests/testing/products/matrices.h"
+#include "tests/testing/products/quantized_product.h"
 
 namespace gemmd::testing {
 namespace {

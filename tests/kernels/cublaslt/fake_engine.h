@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "kernels/cublaslt/matmul_engine.h"
-#include "tests/testing/reference.h"
+#include "tests/testing/products/reference.h"
 
 namespace gemmd::cublaslt {
 

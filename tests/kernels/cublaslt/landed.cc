@@ -7,7 +7,7 @@
 #include <cstring>
 #include <random>
 
-#include "tests/testing/reference.h"
+#include "tests/testing/products/reference.h"
 
 namespace gemmd::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "kernels/kernel.h"
-#include "tests/testing/matrices.h"
+#include "tests/testing/products/matrices.h"
 
 namespace gemmd::testing {
 

@@ -16,9 +16,9 @@
 #include "gtest/gtest.h"
 #include "kernels/cpu/line_decoder.h"
 #include "kernels/emulator/session.h"
-#include "tests/testing/matrices.h"
-#include "tests/testing/quantized_product.h"
-#include "tests/testing/reference.h"
+#include "tests/testing/products/matrices.h"
+#include "tests/testing/products/quantized_product.h"
+#include "tests/testing/products/reference.h"
 
 namespace gemmd {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "kernels/cpu/epilogue.h"
 #include "kernels/emulator/session.h"
-#include "tests/testing/matrices.h"
-#include "tests/testing/reference.h"
+#include "tests/testing/products/matrices.h"
+#include "tests/testing/products/reference.h"
 
 namespace gemmd::testing {
 namespace {

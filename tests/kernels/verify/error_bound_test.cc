@@ -8,9 +8,9 @@
 
 #include "gtest/gtest.h"
 #include "kernels/gemm.h"
-#include "tests/testing/cpu_launch.h"
-#include "tests/testing/matrices.h"
-#include "tests/testing/reference.h"
+#include "tests/testing/products/cpu_launch.h"
+#include "tests/testing/products/matrices.h"
+#include "tests/testing/products/reference.h"
 
 namespace gemmd {
 namespace {

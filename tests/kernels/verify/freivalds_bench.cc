@@ -3,7 +3,7 @@
 #include "benchmark/benchmark.h"
 #include "kernels/gemm.h"
 #include "kernels/verify/freivalds.h"
-#include "tests/testing/matrices.h"
+#include "tests/testing/products/matrices.h"
 
 namespace gemmd {
 namespace {

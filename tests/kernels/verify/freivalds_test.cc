@@ -11,9 +11,9 @@
 #include "base/numbers/fp8.h"
 #include "gtest/gtest.h"
 #include "kernels/gemm.h"
-#include "tests/testing/cpu_launch.h"
-#include "tests/testing/matrices.h"
-#include "tests/testing/reference.h"
+#include "tests/testing/products/cpu_launch.h"
+#include "tests/testing/products/matrices.h"
+#include "tests/testing/products/reference.h"
 
 namespace gemmd {
 namespace {

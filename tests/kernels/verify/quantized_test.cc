@@ -8,10 +8,10 @@
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
 #include "kernels/gemm.h"
-#include "tests/testing/cpu_launch.h"
-#include "tests/testing/matrices.h"
-#include "tests/testing/quantized_product.h"
-#include "tests/testing/reference.h"
+#include "tests/testing/products/cpu_launch.h"
+#include "tests/testing/products/matrices.h"
+#include "tests/testing/products/quantized_product.h"
+#include "tests/testing/products/reference.h"
 
 namespace gemmd {
 namespace {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/time/units.h"
 #include "gtest/gtest.h"
 #include "server/admission/admission.h"
 #include "server/device/cpu_device.h"
@@ -58,8 +59,6 @@ class FirstMinute : public ::testing::Test {
   RequestLimits limits_{2147483647, 1 << 30, 1 << 26};
   Admission admission_{limits_, &BuiltinRegistry(), &router_, &clock_};
 };
-
-constexpr TimeNs kSecond = 1000000000;
 
 TEST_F(FirstMinute, OneByOneDoesNotMakeTheServerRefuseLargeProducts) {
   Run(Call(1, DataType::kF32));

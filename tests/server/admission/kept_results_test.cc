@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/time/units.h"
 #include "gtest/gtest.h"
 #include "server/admission/admission.h"
 #include "server/device/cuda/cuda_device.h"
@@ -20,7 +21,7 @@
 #include "tests/testing/fake_alarm.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_cuda.h"
-#include "tests/testing/reference_kernel.h"
+#include "tests/testing/products/reference_kernel.h"
 
 namespace gemmd {
 namespace {
@@ -29,7 +30,6 @@ using Matrix = std::vector<float>;
 
 constexpr std::int64_t kSize = 40;
 constexpr std::uint64_t kBytes = kSize * kSize * sizeof(float);
-constexpr TimeNs kSecond = 1000000000;
 
 Registry MakeRegistry() {
   std::vector<std::unique_ptr<const Kernel>> kernels;

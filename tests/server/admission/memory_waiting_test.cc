@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/synchronization/notification.h"
+#include "base/time/units.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/admission/admission.h"
@@ -22,7 +23,6 @@ namespace {
 
 using ::testing::HasSubstr;
 
-constexpr TimeNs kMs = 1000000;
 constexpr auto kCarrier = Admission::Carrier::kMessage;
 // 120000 bytes of operands and result, and 12800 of workspace: six of them are a tenant's share.
 constexpr std::uint64_t kSize = 100;
@@ -44,7 +44,7 @@ class MemoryWaitingTest : public ::testing::Test {
     limits_.result_bytes = 1 << 26;
     WaitingRoom::Bounds bounds;
     bounds.requests = 64;
-    bounds.longest = 1000 * kMs;
+    bounds.longest = 1000 * kMillisecond;
     room_ = std::make_unique<WaitingRoom>(bounds, &clock_, std::chrono::milliseconds(0));
     admission_ = std::make_unique<Admission>(limits_, &testing::OneFakeKernel(), &router_, &clock_,
                                              AdmissionHelpers(), Policy(room_.get()));
@@ -206,13 +206,13 @@ TEST_F(MemoryWaitingTest, ARequestThatWaitedIsAdmittedInItsTurn) {
   // There would be room, and it waits behind the others.
   EXPECT_THAT(std::string(Admit(Call("hog", "x", 1)).status().message()),
               HasSubstr("other requests of the tenant wait"));
-  clock_.Advance(5 * kMs);
+  clock_.Advance(5 * kMillisecond);
   hog.pop_front();
   room_->Look();
   ASSERT_TRUE(first->admitted.ok()) << first->admitted.status();
   ASSERT_TRUE(second->admitted.ok()) << second->admitted.status();
   const AdmittedMatmul& admitted = **first->admitted;
-  EXPECT_EQ(admitted.admission.end - admitted.admission.start, 5 * kMs);
+  EXPECT_EQ(admitted.admission.end - admitted.admission.start, 5 * kMillisecond);
   EXPECT_FALSE(admitted.job->submitter_is_free) << "the room's thread would compute it";
 }
 
@@ -314,18 +314,18 @@ TEST_F(MemoryWaitingTest, NobodyWaitsForWhatNoRequestHolds) {
 TEST_F(MemoryWaitingTest, MemoryIsWantedOnceARequestHasWaitedForIt) {
   Admitted holder = *Admit(Call("a", "x", 280));
   const auto waiting = Await(1, Call("b", "y", 280));
-  clock_.Advance(500 * kMs - 1);
+  clock_.Advance(500 * kMillisecond - 1);
   room_->Look();
   EXPECT_FALSE(admission_->IsMemoryWanted());
   clock_.Advance(1);
   room_->Look();
   EXPECT_TRUE(admission_->IsMemoryWanted());
-  clock_.Advance(100 * kMs);
+  clock_.Advance(100 * kMillisecond);
   EXPECT_TRUE(admission_->IsMemoryWanted());
   holder.reset();
   room_->Look();
   EXPECT_TRUE(waiting->is_told);
-  clock_.Advance(500 * kMs);
+  clock_.Advance(500 * kMillisecond);
   EXPECT_FALSE(admission_->IsMemoryWanted());
 }
 
@@ -333,7 +333,7 @@ TEST_F(MemoryWaitingTest, WhoWaitsForItsOwnShareWantsNothingOfOthers) {
   std::vector<Admitted> held;
   for (int i = 0; i < 6; ++i) held.push_back(*Admit(Call("a", "x")));
   const auto waiting = Await(1, Call("a", "x"));
-  clock_.Advance(600 * kMs);
+  clock_.Advance(600 * kMillisecond);
   room_->Look();
   EXPECT_FALSE(waiting->is_told);
   EXPECT_FALSE(admission_->IsMemoryWanted());
@@ -342,14 +342,14 @@ TEST_F(MemoryWaitingTest, WhoWaitsForItsOwnShareWantsNothingOfOthers) {
 TEST_F(MemoryWaitingTest, WaitingEnds) {
   const Admitted holder = *Admit(Call("a", "x", 280));
   const auto cancelled = Await(1, Call("a", "x", 280));
-  const auto late = Await(2, Call("b", "y", 280), clock_.Now() + 10 * kMs);
+  const auto late = Await(2, Call("b", "y", 280), clock_.Now() + 10 * kMillisecond);
   const auto wrong = Await(4, Call("d", "z", 100000));
   room_->Look();
   EXPECT_TRUE(wrong->is_told);
   EXPECT_EQ(wrong->admitted.status().code(), absl::StatusCode::kInvalidArgument);
   admission_->Cancel(1);
   EXPECT_EQ(cancelled->admitted.status().code(), absl::StatusCode::kCancelled);
-  clock_.Advance(10 * kMs);
+  clock_.Advance(10 * kMillisecond);
   room_->Look();
   EXPECT_EQ(late->admitted.status().code(), absl::StatusCode::kDeadlineExceeded);
 }
@@ -433,7 +433,7 @@ TEST_F(MemoryWaitingTest, AnyHistoryEndsWell) {
           if (!pending.empty()) admission_->Cancel(pending[random() % pending.size()].id);
           break;
         default:
-          clock_.Advance(static_cast<TimeNs>(random() % 50) * kMs);
+          clock_.Advance(static_cast<TimeNs>(random() % 50) * kMillisecond);
           room_->Look();
       }
       collect();

@@ -9,20 +9,20 @@
 #include <utility>
 #include <vector>
 
+#include "base/time/units.h"
 #include "gtest/gtest.h"
 #include "server/admission/admission.h"
 #include "server/device/cuda/cuda_device.h"
 #include "tests/testing/fake_alarm.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_cuda.h"
-#include "tests/testing/reference_kernel.h"
+#include "tests/testing/products/reference_kernel.h"
 
 namespace gemmd {
 namespace {
 
 constexpr std::int64_t kSize = 40;
 constexpr std::uint64_t kBytes = kSize * kSize * sizeof(float);
-constexpr TimeNs kSecond = 1000000000;
 // Far more than any product here takes.
 constexpr double kBusyUs = 1e6;
 

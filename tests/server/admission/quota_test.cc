@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/time/units.h"
 #include "gtest/gtest.h"
 #include "server/admission/admission.h"
 #include "server/tenants/quota_accounts.h"
@@ -18,7 +19,6 @@ namespace {
 
 using absl::StatusCode;
 
-constexpr TimeNs kMs = 1000000;
 constexpr auto kCarrier = Admission::Carrier::kMessage;
 constexpr std::uint64_t kSize = 16;
 constexpr std::uint64_t kPlaneBytes = kSize * kSize * 4;
@@ -110,7 +110,7 @@ TEST_F(QuotaTest, ARequestCountsUntilItEndsAndItsResultUntilItIsSent) {
 
   ASSERT_TRUE(Submit(*std::move(request)).ok());
   EXPECT_EQ(Held(tenant)[0], 1U);
-  clock_.Advance(kMs);
+  clock_.Advance(kMillisecond);
   device_.FinishOne();
   ASSERT_EQ(outcomes_.size(), 1U);
   EXPECT_EQ(Held(tenant), (QuotaAmounts{0, kPlaneBytes, 0, 0}));
@@ -143,10 +143,11 @@ TEST_F(QuotaTest, TheDevicesTimeIsOwedAsItWas) {
   quota.device_share = 0.5;
   const Tenant tenant = With(quota);
   ASSERT_TRUE(Submit(*Admit(Call(tenant))).ok());
-  clock_.Advance(1500 * kMs);
+  clock_.Advance(1500 * kMillisecond);
   device_.FinishOne();
   // The tenant owes what the work took, less what was predicted, which is paid by now.
-  EXPECT_NEAR(static_cast<double>(quotas_.UseOf(tenant).owed), 3000.0 * kMs, 0.1 * kMs);
+  EXPECT_NEAR(static_cast<double>(quotas_.UseOf(tenant).owed), 3000.0 * kMillisecond,
+              0.1 * kMillisecond);
   const absl::Status refused = Admit(Call(tenant)).status();
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(RetryAfterMs(refused), 2000);

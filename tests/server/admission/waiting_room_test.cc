@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/time/units.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/tenants/retry_after.h"
@@ -22,7 +23,6 @@ using testing::FakeClock;
 using ::testing::HasSubstr;
 using Attempt = WaitingRoom::Attempt;
 
-constexpr TimeNs kMs = 1000000;
 constexpr std::chrono::milliseconds kOnlyWhenTold(0);
 
 class WaitingRoomTest : public ::testing::Test {
@@ -31,7 +31,7 @@ class WaitingRoomTest : public ::testing::Test {
     bounds_.requests = 6;
     bounds_.bytes = 1000;
     bounds_.client_percent = 50;
-    bounds_.longest = 100 * kMs;
+    bounds_.longest = 100 * kMillisecond;
     room_ = std::make_unique<WaitingRoom>(bounds_, &clock_, kOnlyWhenTold);
   }
 
@@ -185,18 +185,18 @@ TEST_F(WaitingRoomTest, AnAddressHasOneShareWhateverItsNames) {
 }
 
 TEST_F(WaitingRoomTest, WhoWaitsTooLongIsTold) {
-  ASSERT_TRUE(Add(1, "a", 0, clock_.Now() + 10 * kMs).ok());
+  ASSERT_TRUE(Add(1, "a", 0, clock_.Now() + 10 * kMillisecond).ok());
   ASSERT_TRUE(Add(2, "a").ok());
-  clock_.Advance(10 * kMs);
+  clock_.Advance(10 * kMillisecond);
   room_for_ = 1;
   room_->Look();
   EXPECT_EQ(ends_[1].code(), absl::StatusCode::kDeadlineExceeded);
   EXPECT_THAT(let_in_, ElementsAre(2));
   ASSERT_TRUE(Add(3, "a").ok());
-  clock_.Advance(99 * kMs);
+  clock_.Advance(99 * kMillisecond);
   room_->Look();
   EXPECT_EQ(ends_.count(3), 0U);
-  clock_.Advance(1 * kMs);
+  clock_.Advance(1 * kMillisecond);
   room_->Look();
   EXPECT_EQ(ends_[3].code(), absl::StatusCode::kResourceExhausted);
   EXPECT_TRUE(RetryAfterMs(ends_[3]).has_value());

@@ -4,13 +4,12 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "base/time/units.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fake_clock.h"
 
 namespace gemmd {
 namespace {
-
-constexpr TimeNs kSecond = 1'000'000'000;
 
 class AuditTest : public ::testing::Test {
  protected:

@@ -3,7 +3,7 @@
 
 #include "benchmark/benchmark.h"
 #include "server/cost/cost_model.h"
-#include "tests/testing/reference_kernel.h"
+#include "tests/testing/products/reference_kernel.h"
 
 namespace gemmd {
 namespace {

@@ -10,7 +10,7 @@
 #include "gtest/gtest.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_device.h"
-#include "tests/testing/reference_kernel.h"
+#include "tests/testing/products/reference_kernel.h"
 
 namespace gemmd {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "server/device/device.h"
 #include "server/device/rows.h"
-#include "tests/testing/matrices.h"
+#include "tests/testing/products/matrices.h"
 
 namespace gemmd::testing {
 

@@ -8,7 +8,7 @@
 #include "server/device/emulated_device.h"
 #include "server/device/slices.h"
 #include "tests/server/device/batches.h"
-#include "tests/testing/quantized_work.h"
+#include "tests/testing/products/quantized_work.h"
 
 namespace gemmd {
 namespace {

@@ -8,7 +8,7 @@
 #include "gtest/gtest.h"
 #include "server/device/emulated_device.h"
 #include "tests/server/device/batches.h"
-#include "tests/testing/quantized_work.h"
+#include "tests/testing/products/quantized_work.h"
 
 namespace gemmd {
 namespace {

@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
-#include "tests/testing/reference_kernel.h"
+#include "tests/testing/products/reference_kernel.h"
 
 namespace gemmd {
 namespace {

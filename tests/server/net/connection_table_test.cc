@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/time/units.h"
 #include "gtest/gtest.h"
 #include "server/net/listening_sockets.h"
 #include "tests/server/net/sockets.h"
@@ -19,8 +20,6 @@ namespace gemmd {
 namespace {
 
 using testing::Socket;
-
-constexpr TimeNs kSecond = 1'000'000'000;
 
 Socket OpenOne() { return Socket(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)); }
 

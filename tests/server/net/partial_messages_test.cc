@@ -7,12 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/time/units.h"
 #include "gtest/gtest.h"
 
 namespace gemmd {
 namespace {
 
-constexpr TimeNs kSecond = 1'000'000'000;
 constexpr TimeNs kPeriod = kSecond / 2;
 constexpr std::uint64_t kMiB = 1 << 20;
 constexpr ProgressLimit kLimit{30 * kSecond, 16384};

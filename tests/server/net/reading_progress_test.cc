@@ -6,16 +6,16 @@
 #include <random>
 #include <utility>
 
+#include "base/time/units.h"
 #include "gtest/gtest.h"
 
 namespace gemmd {
 namespace {
 
-constexpr TimeNs kMs = 1'000'000;
-constexpr TimeNs kWindow = 30'000 * kMs;
+constexpr TimeNs kWindow = 30'000 * kMillisecond;
 constexpr std::uint64_t kRate = 16384;
 constexpr ProgressLimit kLimit{kWindow, kRate};
-constexpr TimeNs kLookPeriod = 500 * kMs;
+constexpr TimeNs kLookPeriod = 500 * kMillisecond;
 
 // Looks once a period, though a busy server may be late.
 class Looks {
@@ -24,7 +24,7 @@ class Looks {
   // Looks at the peer's queue at this time; returns whether it has stalled.
   bool At(TimeNs now, const SendQueue& queue) {
     if (now < next_) return false;
-    next_ = now + kLookPeriod + static_cast<TimeNs>((*random_)() % 100) * kMs;
+    next_ = now + kLookPeriod + static_cast<TimeNs>((*random_)() % 100) * kMillisecond;
     progress_.Look(queue, kLimit, now);
     return progress_.IsStalled(now);
   }
@@ -40,11 +40,11 @@ TEST(ReadingProgress, WhoeverTakesAllIsNeverSlow) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
     Looks looks(&random);
-    const TimeNs round_trip = (1 + static_cast<TimeNs>(random() % 2000)) * kMs;
+    const TimeNs round_trip = (1 + static_cast<TimeNs>(random() % 2000)) * kMillisecond;
     const std::uint64_t most_bytes = 1 + random() % 3000;
     std::deque<std::pair<TimeNs, std::uint64_t>> under_way;  // when acknowledged, bytes
     SendQueue queue;
-    for (TimeNs now = 0; now < 10 * kWindow; now += 10 * kMs) {
+    for (TimeNs now = 0; now < 10 * kWindow; now += 10 * kMillisecond) {
       while (!under_way.empty() && under_way.front().first <= now) {
         queue.acknowledged += under_way.front().second;
         queue.waiting -= under_way.front().second;
@@ -55,7 +55,7 @@ TEST(ReadingProgress, WhoeverTakesAllIsNeverSlow) {
         under_way.emplace_back(now + round_trip, bytes);
         queue.waiting += bytes;
       }
-      ASSERT_FALSE(looks.At(now, queue)) << seed << " at " << now / kMs << " ms";
+      ASSERT_FALSE(looks.At(now, queue)) << seed << " at " << now / kMillisecond << " ms";
     }
   }
 }
@@ -69,7 +69,7 @@ TEST(ReadingProgress, WhoeverReadsTooSlowlyStallsThoughTheQueueIsSmall) {
     SendQueue queue{0, size, false};
     bool has_stalled = false;
     TimeNs now = 0;
-    for (; now < 10 * kWindow && !has_stalled; now += 10 * kMs) {
+    for (; now < 10 * kWindow && !has_stalled; now += 10 * kMillisecond) {
       if (queue.has_room) queue.waiting = size;
       const std::uint64_t bytes = random() % (kRate / 100);  // half of the rate
       queue.acknowledged += bytes;
@@ -88,7 +88,7 @@ TEST(ReadingProgress, WhoeverReadsTooSlowlyStallsThoughTheQueueHasRoom) {
   Looks looks(&random);
   SendQueue queue{0, 100 * kRate, true};
   TimeNs now = 0;
-  for (; !looks.At(now, queue); now += 100 * kMs) {
+  for (; !looks.At(now, queue); now += 100 * kMillisecond) {
     queue.acknowledged += kRate / 20;
     queue.waiting -= kRate / 20;
     ASSERT_LT(now, 3 * kWindow);
@@ -100,7 +100,7 @@ TEST(ReadingProgress, WhoeverReadsNothingStallsAfterTheWindow) {
   std::mt19937 random(1);
   Looks looks(&random);
   TimeNs now = 0;
-  while (!looks.At(now, {5, 100, true})) now += 100 * kMs;
+  while (!looks.At(now, {5, 100, true})) now += 100 * kMillisecond;
   EXPECT_GE(now, kWindow);
   EXPECT_LE(now, kWindow + 2 * kLookPeriod);
 }

@@ -2,12 +2,11 @@
 
 #include <random>
 
+#include "base/time/units.h"
 #include "gtest/gtest.h"
 
 namespace gemmd {
 namespace {
-
-constexpr TimeNs kSecond = 1'000'000'000;
 
 TEST(EnergyMeter, KnowsNothingBeforeABusyPeriod) {
   EnergyMeter meter;

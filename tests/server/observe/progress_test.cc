@@ -4,13 +4,13 @@
 #include <utility>
 #include <vector>
 
+#include "base/time/units.h"
 #include "gtest/gtest.h"
 
 namespace gemmd {
 namespace {
 
-constexpr TimeNs kMs = 1000000;
-constexpr TimeNs kWindow = 100 * kMs;
+constexpr TimeNs kWindow = 100 * kMillisecond;
 constexpr ProgressLimit kLimit = {kWindow, 1000};  // a byte is worth a millisecond
 
 TEST(Progress, AWindowWithoutABytePasses) {
@@ -23,8 +23,9 @@ TEST(Progress, AWindowWithoutABytePasses) {
 
 TEST(Progress, WhatIsSeenAsAWholeHasItsTimeBeyondTheWindow) {
   const Progress progress = Progress::OfWhole(kLimit, 400, 7);
-  EXPECT_EQ(progress.due(), 7 + 500 * kMs);
-  EXPECT_FALSE(Progress::OfWhole({kWindow, 1}, ~std::uint64_t{0}, 7).IsStalled(1000000000 * kMs));
+  EXPECT_EQ(progress.due(), 7 + 500 * kMillisecond);
+  EXPECT_FALSE(
+      Progress::OfWhole({kWindow, 1}, ~std::uint64_t{0}, 7).IsStalled(1000000000 * kMillisecond));
 }
 
 TEST(Progress, NothingToMoveNeverStalls) { EXPECT_FALSE(Progress().IsStalled(kNoDeadline)); }
@@ -34,7 +35,7 @@ TEST(Progress, NothingToMoveNeverStalls) { EXPECT_FALSE(Progress().IsStalled(kNo
 bool HasStalled(const std::vector<std::pair<TimeNs, std::uint64_t>>& history, TimeNs now) {
   std::uint64_t bytes = 0;
   for (std::size_t i = history.size(); i-- > 0;) {
-    if (now - history[i].first - kWindow > static_cast<TimeNs>(bytes) * kMs) return true;
+    if (now - history[i].first - kWindow > static_cast<TimeNs>(bytes) * kMillisecond) return true;
     bytes += history[i].second;
   }
   return false;
@@ -49,7 +50,7 @@ TEST(Progress, StallsAsItsDefinitionSaysInEveryHistory) {
     std::vector<std::pair<TimeNs, std::uint64_t>> history = {{now, 0}};
     const unsigned pause = 1 + random() % 200;
     for (int i = 0; i < 50; ++i) {
-      now += static_cast<TimeNs>(random() % pause) * kMs + random() % 2;
+      now += static_cast<TimeNs>(random() % pause) * kMillisecond + random() % 2;
       ASSERT_EQ(progress.IsStalled(now), HasStalled(history, now)) << "seed " << seed;
       if (progress.IsStalled(now)) {
         ++stalled;
@@ -72,7 +73,7 @@ TEST(Progress, WhoKeepsTheRateInEveryWindowNeverStalls) {
     Progress progress(kLimit, now);
     for (int i = 0; i < 100; ++i) {
       const unsigned bytes = 1 + random() % 100;
-      now += bytes * kMs;
+      now += bytes * kMillisecond;
       ASSERT_FALSE(progress.IsStalled(now)) << "seed " << seed;
       progress.Record(bytes, now);
     }

@@ -4,13 +4,12 @@
 #include <string>
 #include <vector>
 
+#include "base/time/units.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd {
 namespace {
-
-constexpr TimeNs kMillisecond = 1'000'000;
 
 Receipt ReceiptOf(std::uint64_t id, TimeNs arrival, TimeNs finish) {
   Receipt receipt;
@@ -79,7 +78,6 @@ TEST(SlowLog, LinesAreBoundedAndTheOthersAreCounted) {
     return ::testing::internal::GetCapturedStderr();
   };
   constexpr TimeNs kStart = 100'000'000'000;
-  constexpr TimeNs kSecond = 1'000'000'000;
   EXPECT_EQ(Lines(record(1000, kStart)), 20u);
   const std::string next = record(1000, kStart + kSecond);
   EXPECT_EQ(Lines(next), 2u);

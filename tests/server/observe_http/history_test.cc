@@ -6,13 +6,13 @@
 #include <random>
 #include <vector>
 
+#include "base/time/units.h"
 #include "gtest/gtest.h"
 #include "tests/testing/fake_clock.h"
 
 namespace gemmd {
 namespace {
 
-constexpr TimeNs kSecond = 1'000'000'000;
 constexpr double kSecondsPerNs = 1e-9;
 
 DurationHistogram HistogramOf(const std::vector<TimeNs>& durations) {

@@ -1,4 +1,4 @@
-#include "server/rpc/call_watch.h"
+#include "server/rpc/calls/call_watch.h"
 
 #include <algorithm>
 #include <atomic>
@@ -12,8 +12,9 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/time/units.h"
 #include "gtest/gtest.h"
-#include "server/rpc/peer.h"
+#include "server/rpc/calls/peer.h"
 #include "server/tenants/retry_after.h"
 #include "tests/testing/fake_clock.h"
 
@@ -219,7 +220,6 @@ TEST_F(CallWatchTest, LimitsChangeAsAWhole) {
 // A watch of connections whose traffic the test makes up.
 class MessagesTest : public ::testing::Test {
  protected:
-  static constexpr TimeNs kSecond = 1'000'000'000;
   static constexpr std::uint64_t kMiB = 1 << 20;
   static constexpr char kPeer[] = "ipv4:10.0.0.1:1";
 
@@ -235,7 +235,6 @@ class MessagesTest : public ::testing::Test {
     }
   }
   bool Rush() {
-    constexpr TimeNs kMillisecond = 1'000'000;
     clock_.Advance(kMillisecond);
     return watch_.LookForRush();
   }

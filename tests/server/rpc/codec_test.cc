@@ -8,9 +8,9 @@
 
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
-#include "server/rpc/decode.h"
-#include "server/rpc/encode.h"
-#include "server/rpc/wire_types.h"
+#include "server/rpc/codec/decode.h"
+#include "server/rpc/codec/encode.h"
+#include "server/rpc/codec/wire_types.h"
 
 namespace gemmd {
 namespace {

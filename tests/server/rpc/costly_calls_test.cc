@@ -1,8 +1,9 @@
-#include "server/rpc/costly_calls.h"
+#include "server/rpc/calls/costly_calls.h"
 
 #include <random>
 #include <vector>
 
+#include "base/time/units.h"
 #include "gtest/gtest.h"
 #include "server/tenants/retry_after.h"
 #include "tests/testing/fake_clock.h"
@@ -11,8 +12,6 @@ namespace gemmd {
 namespace {
 
 using testing::FakeClock;
-
-constexpr TimeNs kMs = 1'000'000;
 
 TEST(CostlyCallsTest, AFewHaveAPlaceUntilTheirEnd) {
   FakeClock clock;
@@ -32,12 +31,12 @@ TEST(CostlyCallsTest, TheyTakeATenthOfTheTime) {
   CostlyCalls calls(2, &clock);
   const TimeNs start = clock.Now();
   ASSERT_TRUE(calls.Enter().ok());
-  clock.Advance(50 * kMs);
+  clock.Advance(50 * kMillisecond);
   calls.Worked(start);
   const absl::Status refused = calls.Enter().status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(RetryAfterMs(refused), 451);
-  clock.Advance(450 * kMs);
+  clock.Advance(450 * kMillisecond);
   EXPECT_TRUE(calls.Enter().ok());
 }
 
@@ -45,7 +44,7 @@ TEST(CostlyCallsTest, ShortOnesAreNotCounted) {
   FakeClock clock;
   CostlyCalls calls(2, &clock);
   const TimeNs start = clock.Now();
-  clock.Advance(19 * kMs);
+  clock.Advance(19 * kMillisecond);
   calls.Worked(start);
   EXPECT_TRUE(calls.Enter().ok());
 }
@@ -62,16 +61,16 @@ TEST(CostlyCallsTest, NoHistoryShutsThemForGood) {
       ASSERT_LE(places.size() + (place.ok() ? 1 : 0), 3U) << "seed " << seed;
       if (place.ok()) {
         const TimeNs start = clock.Now();
-        clock.Advance(static_cast<TimeNs>(random() % 100) * kMs);
+        clock.Advance(static_cast<TimeNs>(random() % 100) * kMillisecond);
         calls.Worked(start);
         places.push_back(*std::move(place));
       }
       if (!places.empty() && random() % 2 == 0) places.pop_back();
-      clock.Advance(static_cast<TimeNs>(random() % 50) * kMs);
+      clock.Advance(static_cast<TimeNs>(random() % 50) * kMillisecond);
     }
     places.clear();
     if (const absl::Status s = calls.Enter().status(); !s.ok()) {
-      clock.Advance(*RetryAfterMs(s) * kMs);
+      clock.Advance(*RetryAfterMs(s) * kMillisecond);
     }
     EXPECT_TRUE(calls.Enter().ok()) << "seed " << seed;
   }

@@ -1,13 +1,13 @@
-#include "server/rpc/deadline.h"
+#include "server/rpc/calls/deadline.h"
 
 #include <cmath>
 
+#include "base/time/units.h"
 #include "gtest/gtest.h"
 
 namespace gemmd {
 namespace {
 
-constexpr TimeNs kSecond = 1'000'000'000;
 constexpr TimeNs kNow = 5'000 * kSecond;
 
 // A client's grpc-timeout of so many seconds, as gRPC hands it on.

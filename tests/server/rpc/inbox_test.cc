@@ -1,5 +1,5 @@
 // Tests that messages are handled once each, in order, by one at a time.
-#include "server/rpc/inbox.h"
+#include "server/rpc/reactors/inbox.h"
 
 #include <cstdint>
 #include <random>

@@ -1,4 +1,4 @@
-#include "server/rpc/live_call_limit.h"
+#include "server/rpc/calls/live_call_limit.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -11,12 +11,13 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/time/units.h"
 #include "grpcpp/generic/async_generic_service.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
 #include "gtest/gtest.h"
-#include "server/rpc/live_calls.h"
-#include "server/rpc/peer.h"
+#include "server/rpc/calls/live_calls.h"
+#include "server/rpc/calls/peer.h"
 #include "tests/testing/fake_clock.h"
 
 namespace gemmd {
@@ -52,7 +53,6 @@ LiveCalls::OfConnection Of(std::int64_t id, std::uint64_t calls, std::uint64_t a
   return {id, std::to_string(id), calls, answered, answered != 0};
 }
 
-constexpr TimeNs kMillisecond = 1'000'000;
 using Reopening = ConnectionTable::Reopening;
 
 // Connections have addresses of their own, two calls in progress, and ten reset ones.

@@ -1,10 +1,10 @@
-#include "server/rpc/operands_codec.h"
+#include "server/rpc/codec/operands_codec.h"
 
 #include <cstring>
 #include <string>
 
 #include "gtest/gtest.h"
-#include "server/rpc/decode.h"
+#include "server/rpc/codec/decode.h"
 
 namespace gemmd {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/rpc/peer.h"
+#include "server/rpc/calls/peer.h"
 
 #include "gtest/gtest.h"
 

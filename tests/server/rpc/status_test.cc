@@ -1,4 +1,4 @@
-#include "server/rpc/status.h"
+#include "server/rpc/codec/status.h"
 
 #include <string>
 

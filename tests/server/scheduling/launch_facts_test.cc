@@ -2,12 +2,11 @@
 
 #include <utility>
 
+#include "base/time/units.h"
 #include "gtest/gtest.h"
 
 namespace gemmd {
 namespace {
-
-constexpr TimeNs kSecond = 1'000'000'000;
 
 class LaunchFactsTest : public ::testing::Test {
  protected:

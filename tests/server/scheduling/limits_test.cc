@@ -4,7 +4,7 @@
 #include "gtest/gtest.h"
 #include "server/scheduling/adaptive_limit.h"
 #include "server/scheduling/queue_bounds.h"
-#include "server/scheduling_options.h"
+#include "server/settings/scheduling_options.h"
 
 namespace gemmd {
 namespace {

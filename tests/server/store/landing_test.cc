@@ -1,5 +1,5 @@
 // A stored operand on devices that have memory of their own.
-#include "server/device/cuda/landing.h"
+#include "server/device/cuda/planes/landing.h"
 
 #include <algorithm>
 #include <memory>

@@ -7,13 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include "base/time/units.h"
 #include "server/store/operand_store.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_device.h"
 
 namespace gemmd::testing {
-
-inline constexpr TimeNs kSecond = 1000000000;
 
 // The digest of an operand whose planes have these bytes, in the order of kPlaneNames.
 inline Sha256Digest DigestOfBytes(const OperandForm& form, const std::vector<std::string>& planes) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/time/units.h"
 #include "gtest/gtest.h"
 #include "server/tenants/retry_after.h"
 #include "tests/testing/fake_clock.h"
@@ -18,8 +19,6 @@ namespace {
 
 using absl::StatusCode;
 using Hold = QuotaAccounts::Hold;
-
-constexpr TimeNs kMs = 1000000;
 
 Tenant With(Quota quota, const std::string& name = "a") {
   quota.account = name;
@@ -147,7 +146,7 @@ TEST_F(QuotaAccountsTest, DeviceTimeIsPaidAtTheQuotasRate) {
             "paid for in 2000 ms; the limit is 1000");
   EXPECT_EQ(RetryAfterMs(status), 1000);
   EXPECT_TRUE(Take(tenant, Quantity::kResidentBytes, 1).ok()) << "it takes no device time";
-  clock_.Advance(1000 * kMs - 1);
+  clock_.Advance(1000 * kMillisecond - 1);
   EXPECT_FALSE(Request(tenant).ok());
   clock_.Advance(1);
   EXPECT_TRUE(Request(tenant).ok());
@@ -161,7 +160,7 @@ TEST_F(QuotaAccountsTest, APredictionIsReplacedByWhatTheDeviceDid) {
   EXPECT_FALSE(Request(tenant).ok());
   hold->SettleDeviceTime(1e3);
   hold->Release();
-  EXPECT_EQ(accounts_.UseOf(tenant).owed, kMs);
+  EXPECT_EQ(accounts_.UseOf(tenant).owed, kMillisecond);
   EXPECT_TRUE(Request(tenant).ok());
 }
 
@@ -175,11 +174,11 @@ TEST_F(QuotaAccountsTest, WhatNeverRanCostsNothing) {
   // Nor does it earn anything, when it was paid for before it was given back.
   auto hold = Request(tenant);
   hold->OweDeviceTime(5e6);
-  clock_.Advance(10000 * kMs);
+  clock_.Advance(10000 * kMillisecond);
   hold->Release();
   hold = Request(tenant);
   hold->OweDeviceTime(2e6);
-  EXPECT_EQ(accounts_.UseOf(tenant).owed, 2000 * kMs);
+  EXPECT_EQ(accounts_.UseOf(tenant).owed, 2000 * kMillisecond);
 }
 
 TEST_F(QuotaAccountsTest, TimesThatAreNoneCountAsNothingOrAsADay) {
@@ -190,7 +189,7 @@ TEST_F(QuotaAccountsTest, TimesThatAreNoneCountAsNothingOrAsADay) {
   hold->OweDeviceTime(-1e18);
   EXPECT_EQ(accounts_.UseOf(tenant).owed, 0);
   hold->OweDeviceTime(std::numeric_limits<double>::infinity());
-  EXPECT_EQ(accounts_.UseOf(tenant).owed, 86400LL * 1000 * kMs);
+  EXPECT_EQ(accounts_.UseOf(tenant).owed, 86400LL * 1000 * kMillisecond);
 }
 
 TEST_F(QuotaAccountsTest, NobodyIsRememberedWhoHoldsNothingAndHasPaid) {
@@ -200,7 +199,7 @@ TEST_F(QuotaAccountsTest, NobodyIsRememberedWhoHoldsNothingAndHasPaid) {
     hold->SettleDeviceTime(1e3);
   }
   EXPECT_EQ(accounts_.size(), 1000U) << "they owe";
-  clock_.Advance(kMs);
+  clock_.Advance(kMillisecond);
   EXPECT_TRUE(Request(With({}, "last")).ok());
   EXPECT_EQ(accounts_.size(), 0U);
 }
@@ -287,7 +286,7 @@ TEST_F(QuotaAccountsTest, ABusyTenantGetsItsRate) {
         taken_us += us;
         longest_us = std::max(longest_us, us);
       }
-      clock_.Advance(static_cast<TimeNs>(random() % (5 * kMs)));
+      clock_.Advance(static_cast<TimeNs>(random() % (5 * kMillisecond)));
     }
     const double us = static_cast<double>(clock_.Now() - start) / 1e3;
     EXPECT_LE(taken_us, share * (us + 1e6) + longest_us) << seed;

@@ -10,7 +10,7 @@ namespace gemmd {
 namespace {
 
 using testing::Header;
-using testing::kMs;
+using testing::kMillisecond;
 using testing::Next;
 using testing::Receive;
 using testing::Server;
@@ -23,7 +23,7 @@ TEST(MatmulSession, AStreamThatIsStuckBreaksTheSession) {
   ASSERT_TRUE(session->AddStream([] {}).ok());
   session->Greet(1, SessionJoined());
   ASSERT_TRUE(Next(session.get(), 1).has_value());
-  server.clock.Advance(50 * kMs);
+  server.clock.Advance(50 * kMillisecond);
   session->EndLate(server.clock.Now());
   EXPECT_FALSE(session->Closing().has_value());
   server.clock.Advance(1);
@@ -41,7 +41,7 @@ TEST(MatmulSession, RequestsWhosePayloadDoesNotComeEndAlone) {
   ASSERT_TRUE(session->Begin(Header(1, 8, server.clock.Now())).ok());
   ASSERT_TRUE(session->Begin(Header(2, 8, server.clock.Now(), 60000)).ok());
   ASSERT_TRUE(session->Begin(Header(3, 8, server.clock.Now())).ok());
-  server.clock.Advance(50 * kMs);
+  server.clock.Advance(50 * kMillisecond);
   Receive(session.get(), 2, OperandName::kA, 0, 64);
   Receive(session.get(), 3, OperandName::kA, 0, 64);
   session->EndLate(server.clock.Now());
@@ -54,7 +54,7 @@ TEST(MatmulSession, RequestsWhosePayloadDoesNotComeEndAlone) {
             "the payload came slower than 1000 bytes per second (limits.min_bytes_per_second) for "
             "more than 50ms (limits.stall_timeout_ms)");
   EXPECT_FALSE(Next(session.get()).has_value());
-  server.clock.Advance(10 * kMs - 1);  // to its deadline
+  server.clock.Advance(10 * kMillisecond - 1);  // to its deadline
   session->EndLate(server.clock.Now());
   finished = std::get<RequestFinished>(*Next(session.get()));
   EXPECT_EQ(finished.request_id, 2u);
@@ -70,12 +70,12 @@ TEST(MatmulSession, MemoryWhosePayloadDoesNotComeIsGivenBackToOthers) {
   const TimeNs begin = server.clock.Now();
   ASSERT_TRUE(session->Begin(Header(1, 8, begin)).ok());
   ASSERT_TRUE(session->Begin(Header(2, 8, begin)).ok());
-  server.clock.Advance(kMs);
+  server.clock.Advance(kMillisecond);
   Receive(session.get(), 2, OperandName::kA, 0, 64);
   Receive(session.get(), 1, OperandName::kA, 0, 0);  // no byte
   EXPECT_EQ(session->IdleBytes(begin - 1), 0u);
   EXPECT_GE(session->IdleBytes(begin), 3u * 256);
-  EXPECT_EQ(session->IdleBytes(begin + kMs), 2 * session->IdleBytes(begin));
+  EXPECT_EQ(session->IdleBytes(begin + kMillisecond), 2 * session->IdleBytes(begin));
   session->Recall(begin);
   const auto finished = std::get<RequestFinished>(*Next(session.get()));
   EXPECT_EQ(finished.request_id, 1u);
@@ -119,26 +119,26 @@ TEST(MatmulSession, RequestsWhoseChunkIsUnderWayGoOnForAsLongAsTheLargestTakes) 
     EXPECT_FALSE(Next(session.get()).has_value());  // the end was sent
     return !is_ended;
   };
-  server.clock.Advance(50 * kMs);
-  session->ExpectMessage(server.clock.Now() + 30 * kMs);
-  server.clock.Advance(29 * kMs);
+  server.clock.Advance(50 * kMillisecond);
+  session->ExpectMessage(server.clock.Now() + 30 * kMillisecond);
+  server.clock.Advance(29 * kMillisecond);
   EXPECT_TRUE(is_going_on());
-  session->ExpectMessage(server.clock.Now() + 200 * kMs);
-  server.clock.Advance(20 * kMs);
+  session->ExpectMessage(server.clock.Now() + 200 * kMillisecond);
+  server.clock.Advance(20 * kMillisecond);
   // As far as it came in time it may be silent for 50 ms, and the largest message takes 100.
   Receive(session.get(), 1, OperandName::kA, 0, 100);
-  server.clock.Advance(150 * kMs);
+  server.clock.Advance(150 * kMillisecond);
   EXPECT_TRUE(is_going_on());
-  server.clock.Advance(1 * kMs);
+  server.clock.Advance(1 * kMillisecond);
   EXPECT_FALSE(is_going_on());
 
   // Nothing comes any more.
   ASSERT_TRUE(session->Begin(Header(2, 8, server.clock.Now())).ok());
-  session->ExpectMessage(server.clock.Now() + 60 * kMs);
-  session->ExpectMessage(server.clock.Now() + 40 * kMs);
-  server.clock.Advance(59 * kMs);
+  session->ExpectMessage(server.clock.Now() + 60 * kMillisecond);
+  session->ExpectMessage(server.clock.Now() + 40 * kMillisecond);
+  server.clock.Advance(59 * kMillisecond);
   EXPECT_TRUE(is_going_on());
-  server.clock.Advance(1 * kMs);
+  server.clock.Advance(1 * kMillisecond);
   EXPECT_FALSE(is_going_on());
 }
 
@@ -151,7 +151,7 @@ TEST(MatmulSession, ChunksThatBringNextToNothingAreNoProgress) {
     ASSERT_TRUE(session->Begin(Header(1, 8, server.clock.Now())).ok());
     for (int i = 0; i < 6; ++i) {
       EXPECT_FALSE(Next(session.get()).has_value()) << i;
-      server.clock.Advance(10 * kMs);
+      server.clock.Advance(10 * kMillisecond);
       Receive(session.get(), 1, OperandName::kA, i, bytes);
       session->EndLate(server.clock.Now());
     }
@@ -170,7 +170,7 @@ TEST(MatmulSession, AClientMayReadALargeMessageAsSlowlyAsTheRateAllows) {
   server.device.FinishOne();
   Next(session.get());
   ASSERT_EQ(SizeOf(std::get<ResultChunk>(*Next(session.get())).bytes), 50u);
-  server.clock.Advance((50 + 50) * kMs);
+  server.clock.Advance((50 + 50) * kMillisecond);
   session->EndLate(server.clock.Now());
   EXPECT_FALSE(session->Closing().has_value());
   server.clock.Advance(1);
@@ -185,7 +185,7 @@ TEST(MatmulSession, AnIdleSessionIsNotLate) {
   session->Greet(0, SessionOpened{"s"});
   Next(session.get());
   Next(session.get());
-  server.clock.Advance(5000 * kMs);
+  server.clock.Advance(5000 * kMillisecond);
   session->EndLate(server.clock.Now());
   EXPECT_FALSE(session->Closing().has_value());
   session->StartDraining();

@@ -19,7 +19,7 @@ namespace gemmd {
 namespace {
 
 using testing::Header;
-using testing::kMs;
+using testing::kMillisecond;
 using testing::Next;
 using testing::PlaySession;
 using testing::Receive;
@@ -43,7 +43,7 @@ TEST(MatmulSession, ARequestGoesItsWay) {
 
   Receive(session.get(), 7, OperandName::kB, 0, 256);
   Receive(session.get(), 7, OperandName::kA, 100, 156);
-  server.clock.Advance(3 * kMs);
+  server.clock.Advance(3 * kMillisecond);
   EXPECT_EQ(server.device.running(), 0u);
   Receive(session.get(), 7, OperandName::kA, 0, 100);
   EXPECT_EQ(server.device.running(), 1u);
@@ -57,7 +57,7 @@ TEST(MatmulSession, ARequestGoesItsWay) {
   EXPECT_EQ(finished.receipt.payload_bytes_in, 512u);
   const StageSpan& receive = finished.receipt.spans[1];
   EXPECT_EQ(receive.stage, Stage::kReceive);
-  EXPECT_EQ(receive.end - receive.start, 3 * kMs);
+  EXPECT_EQ(receive.end - receive.start, 3 * kMillisecond);
   std::uint64_t bytes = 0;
   while (const std::optional<Outgoing> chunk = Next(session.get())) {
     EXPECT_EQ(std::get<ResultChunk>(*chunk).offset, bytes);

@@ -14,7 +14,7 @@ namespace gemmd {
 namespace {
 
 using testing::Header;
-using testing::kMs;
+using testing::kMillisecond;
 using testing::Next;
 using testing::Receive;
 using testing::Server;
@@ -64,7 +64,7 @@ TEST(MatmulSession, AnswersThatWaitShareAMessageForAClientThatAcceptsThat) {
     ASSERT_EQ(second.size(), 1u);
     EXPECT_EQ(std::get<RequestAccepted>(second[0]).request_id, 3u);
     // It is being sent until the next is asked for.
-    server.clock.Advance(51 * kMs);
+    server.clock.Advance(51 * kMillisecond);
     session->EndLate(server.clock.Now());
     EXPECT_TRUE(session->Closing().has_value());
   }

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/time/units.h"
 #include "server/transfer/matmul_session.h"
 #include "tests/testing/fake_alarm.h"
 #include "tests/testing/fake_clock.h"
@@ -16,15 +17,13 @@
 
 namespace gemmd::testing {
 
-inline constexpr TimeNs kMs = 1000000;
-
 inline MatmulSession::Options SmallOptions() {
   MatmulSession::Options options;
   options.max_requests = 6;
   options.max_streams = 3;
   options.chunk_bytes = 50;
   options.small_result_bytes = 100;
-  options.progress = {50 * kMs, 1000};
+  options.progress = {50 * kMillisecond, 1000};
   options.message_bytes = 100;
   return options;
 }
@@ -46,7 +45,7 @@ struct Server {
     limits.result_bytes = 1 << 20;
     WaitingRoom::Bounds bounds;
     bounds.requests = 4;
-    bounds.longest = 200 * kMs;
+    bounds.longest = 200 * kMillisecond;
     room = std::make_unique<WaitingRoom>(bounds, &clock, std::chrono::milliseconds(0));
     ClientPolicy policy;
     if (waits) policy.room = room.get();
@@ -232,9 +231,10 @@ std::string PlaySession(Source& random, unsigned events) {
           break;
         case 9:
           if (random() % 3 == 0) {
-            session->ExpectMessage(server.clock.Now() + static_cast<TimeNs>(random() % 200) * kMs);
+            session->ExpectMessage(server.clock.Now() +
+                                   static_cast<TimeNs>(random() % 200) * kMillisecond);
           }
-          server.clock.Advance(static_cast<TimeNs>(random() % 20) * kMs);
+          server.clock.Advance(static_cast<TimeNs>(random() % 20) * kMillisecond);
           server.alarm.RingIfDue(server.clock.Now());
           session->EndLate(server.clock.Now());
           server.room->Look();

@@ -4,8 +4,8 @@
 
 #include "gtest/gtest.h"
 #include "server/verification/finished_product.h"
-#include "tests/testing/quantized_reference_kernel.h"
-#include "tests/testing/quantized_work.h"
+#include "tests/testing/products/quantized_reference_kernel.h"
+#include "tests/testing/products/quantized_work.h"
 
 namespace gemmd {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "kernels/workshop/blackwell_mxfp8/ladder_d_launch.h"
 #include "tests/kernels/mma/mx_run.h"
-#include "tests/testing/exact_product.h"
+#include "tests/testing/products/exact_product.h"
 
 namespace gemmd::testing {
 namespace {

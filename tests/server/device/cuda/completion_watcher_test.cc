@@ -1,4 +1,4 @@
-#include "server/device/cuda/completion_watcher.h"
+#include "server/device/cuda/launches/completion_watcher.h"
 
 #include <atomic>
 #include <chrono>

@@ -12,8 +12,8 @@
 #include "server/device/cuda/cuda_device.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_cuda.h"
-#include "tests/testing/matrices.h"
-#include "tests/testing/reference_kernel.h"
+#include "tests/testing/products/matrices.h"
+#include "tests/testing/products/reference_kernel.h"
 
 namespace gemmd::testing {
 

@@ -1,4 +1,4 @@
-#include "server/device/cuda/drain_ring.h"
+#include "server/device/cuda/launches/drain_ring.h"
 
 #include <cstdint>
 #include <cstring>

@@ -1,4 +1,4 @@
-#include "server/device/cuda/host_pools.h"
+#include "server/device/cuda/memory/host_pools.h"
 
 #include <cstdint>
 #include <vector>

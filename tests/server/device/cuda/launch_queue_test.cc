@@ -1,4 +1,4 @@
-#include "server/device/cuda/launch_queue.h"
+#include "server/device/cuda/launches/launch_queue.h"
 
 #include <chrono>
 #include <cstring>
@@ -8,11 +8,11 @@
 #include <utility>
 #include <vector>
 
-#include "server/device/cuda/landing.h"
+#include "server/device/cuda/planes/landing.h"
 #include "server/device/cuda/traits.h"
 #include "tests/server/device/cuda/parts.h"
-#include "tests/testing/matrices.h"
-#include "tests/testing/reference_kernel.h"
+#include "tests/testing/products/matrices.h"
+#include "tests/testing/products/reference_kernel.h"
 
 namespace gemmd {
 namespace {

@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "server/device/cuda/errors.h"
-#include "server/device/cuda/landing.h"
-#include "server/device/cuda/panels.h"
-#include "server/device/cuda/plane.h"
-#include "tests/testing/reference_kernel.h"
+#include "server/device/cuda/backend/errors.h"
+#include "server/device/cuda/planes/landing.h"
+#include "server/device/cuda/planes/panels.h"
+#include "server/device/cuda/planes/plane.h"
+#include "tests/testing/products/reference_kernel.h"
 
 namespace gemmd {
 namespace {

@@ -1,6 +1,6 @@
 // Products that are larger than the device's memory: how they are cut, and that the parts have the
 // bits of the whole, over a fake runtime whose memory is as small as a device's is large.
-#include "server/device/cuda/out_of_core.h"
+#include "server/device/cuda/launches/out_of_core.h"
 
 #include <cstdint>
 #include <cstring>
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "server/device/cuda/landing.h"
+#include "server/device/cuda/planes/landing.h"
 #include "tests/server/device/cuda/cuda_fixture.h"
 
 namespace gemmd {

@@ -9,13 +9,13 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "server/device/cuda/landing.h"
+#include "server/device/cuda/planes/landing.h"
 #include "server/device/panel.h"
 #include "server/device/planes.h"
 #include "server/device/rows.h"
 #include "tests/server/device/cuda/cuda_fixture.h"
 #include "tests/server/device/cuda/parts.h"
-#include "tests/testing/quantized_work.h"
+#include "tests/testing/products/quantized_work.h"
 
 namespace gemmd {
 namespace {

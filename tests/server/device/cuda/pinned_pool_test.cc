@@ -1,4 +1,4 @@
-#include "server/device/cuda/pinned_pool.h"
+#include "server/device/cuda/memory/pinned_pool.h"
 
 #include <algorithm>
 #include <map>

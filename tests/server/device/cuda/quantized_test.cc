@@ -6,13 +6,13 @@
 
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
-#include "server/device/cuda/landing.h"
+#include "server/device/cuda/planes/landing.h"
 #include "server/device/panel.h"
 #include "server/device/rows.h"
 #include "tests/server/device/batches.h"
 #include "tests/server/device/cuda/cuda_fixture.h"
-#include "tests/testing/quantized_reference_kernel.h"
-#include "tests/testing/quantized_work.h"
+#include "tests/testing/products/quantized_reference_kernel.h"
+#include "tests/testing/products/quantized_work.h"
 
 namespace gemmd {
 namespace {

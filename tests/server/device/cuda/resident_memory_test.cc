@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "server/device/cuda/landing.h"
+#include "server/device/cuda/planes/landing.h"
 #include "tests/server/device/cuda/parts.h"
 
 namespace gemmd {

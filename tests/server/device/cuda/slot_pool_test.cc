@@ -1,4 +1,4 @@
-#include "server/device/cuda/slot_pool.h"
+#include "server/device/cuda/memory/slot_pool.h"
 
 #include <memory>
 #include <thread>

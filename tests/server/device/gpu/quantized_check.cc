@@ -6,7 +6,7 @@
 
 #include "tests/server/device/gpu/checks.h"
 #include "tests/server/device/gpu/served_gpu.h"
-#include "tests/testing/quantized_work.h"
+#include "tests/testing/products/quantized_work.h"
 
 namespace gemmd::testing {
 namespace {

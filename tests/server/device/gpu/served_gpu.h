@@ -11,7 +11,7 @@
 
 #include "server/device/cuda/cuda_device.h"
 #include "server/scheduling/router.h"
-#include "tests/testing/matrices.h"
+#include "tests/testing/products/matrices.h"
 
 namespace gemmd::testing {
 

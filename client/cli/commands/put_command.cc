@@ -1,0 +1,211 @@
+// gemm put: matrices from files to the server, to stay there.
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/escaping.h"
+#include "absl/strings/str_cat.h"
+#include "client/cli/commands/command.h"
+#include "client/cli/files/operand_file.h"
+#include "client/cli/files/quantize_options.h"
+#include "client/cli/files/scale_files.h"
+#include "client/cli/options.h"
+#include "client/cli/views/message_format.h"
+#include "client/cli/views/put_progress.h"
+#include "client/npy/npy.h"
+#include "client/operands.h"
+#include "client/quantized/stored_form.h"
+
+namespace gemmd::cli {
+namespace {
+
+constexpr char kExamples[] = R"(  gemm put W.npy
+  gemm put W.npy --lease 2h
+  gemm put Q.npy --type fp8-e4m3 --scales q.npy
+  gemm put W.npy --as int4-g128-f16                   # quantized here, before it goes
+  gemm put W.npy --as int4-g128-f16 --on-arrival      # quantized by the server
+  gemm put W.gq                                       # of gemm quantize
+  gemm put Z.npy --type int4-g64-f16-zp --scales s.npy --zero-points z.npy
+  gemm put W.bin --shape 4096x4096 --type bf16
+  gemm matmul A.npy @$(gemm --json put W.npy | jq -r .residents[0].handle) -o D.npy
+)";
+
+struct PutArguments {
+  std::vector<std::string> files;
+  QuantizeAsked asked;      // without a format: they go as they are
+  bool on_arrival = false;  // the server quantizes
+  ScaleFiles scales;
+  OperandFormats formats;
+  bool says_format = false;  // --type, --order or --scale-layout was given
+  absl::Duration lease;
+  bool has_lease = false;
+};
+
+// Finds out whether a vector of scales is one for each row, which it is where there are as many as
+// rows.
+Outcome IsColumn(const ScaleFiles& files, const client::Matrix& data, bool& is_column) {
+  const absl::StatusOr<client::Matrix> scales = client::ReadNpyScales(files.scales, true);
+  if (!scales.ok()) return FileFailure(scales.status());
+  const std::uint64_t count = scales->format().rows;
+  is_column = count == 1 || count == data.format().rows;
+  return std::nullopt;
+}
+
+Outcome MakeSource(client::InlineOperand operand, std::optional<client::OperandSource>& source) {
+  absl::StatusOr<client::OperandSource> made = client::OperandSource::Create(std::move(operand));
+  if (!made.ok()) return UsageFailure(made.status().message());
+  source = *std::move(made);
+  return std::nullopt;
+}
+
+// Scales of whole lines are those of A's rows where K is the columns, else of B's columns.
+Outcome MakeSource(const client::QuantizedArray& array,
+                   std::optional<client::OperandSource>& source) {
+  absl::StatusOr<client::InlineOperand> operand = ToOperand(
+      array, array.k_axis == client::KAxis::kColumns ? client::Side::kA : client::Side::kB);
+  if (!operand.ok()) return UsageFailure(operand.status().message());
+  return MakeSource(*std::move(operand), source);
+}
+
+Outcome ReadSource(const PutArguments& arguments, const std::string& path,
+                   std::optional<client::OperandSource>& source) {
+  std::optional<client::QuantizedArray> array;
+  std::optional<client::Matrix> data;
+  if (!arguments.asked.format.empty()) {
+    if (Outcome failure =
+            QuantizeFile(arguments.asked, arguments.formats, "a", path, data, array)) {
+      return failure;
+    }
+    return MakeSource(*array, source);
+  }
+  if (IsContainer(arguments.formats, "a", path)) {
+    if (!arguments.scales.empty()) return UsageFailure("--scales: " + path + " has its own");
+    if (arguments.says_format) {
+      return UsageFailure(path +
+                          " says its type and scale layout itself; drop --type and the like");
+    }
+    if (Outcome failure = ReadContainer(arguments.formats, "a", path, array)) return failure;
+    return MakeSource(*array, source);
+  }
+  if (Outcome failure = arguments.formats.Read("a", path, data)) return failure;
+  client::InlineOperand operand(*std::move(data));
+  const std::optional<QuantFormat> format = arguments.formats.Format("a");
+  const bool has_blocks = format && format->scaling.block_k != kWhole;
+  bool is_column = true;
+  if (!has_blocks && !arguments.scales.scales.empty()) {
+    if (Outcome failure = IsColumn(arguments.scales, operand.data, is_column)) return failure;
+  }
+  if (Outcome failure = ReadScaleFiles(arguments.scales, "", format, arguments.formats.IsTiled("a"),
+                                       is_column, operand)) {
+    return failure;
+  }
+  return MakeSource(std::move(operand), source);
+}
+
+// Uploads the file as it is, for the server to quantize.
+Outcome PutOnArrival(const GlobalOptions& global, const PutArguments& arguments,
+                     const std::string& path, const client::Lease& lease,
+                     client::Operands& operands, v1::ResidentOperand& resident) {
+  client::QuantizeRequest request;
+  if (Outcome failure = RequestFor(arguments.asked, arguments.formats, "a", path, request)) {
+    return failure;
+  }
+  std::optional<client::Matrix> data;
+  if (Outcome failure = arguments.formats.Read("a", path, data)) return failure;
+  const absl::StatusOr<v1::Operand> stored = StoredFormOf(data->format(), request);
+  if (!stored.ok()) return UsageFailure(stored.status().message());
+  std::optional<client::OperandSource> source;
+  if (Outcome failure = MakeSource(client::InlineOperand(*std::move(data)), source)) return failure;
+  PutProgress progress(TerminalForProgress(), path, source->size_bytes());
+  auto response = operands.PutAs(*source, *stored, lease, CallWithin(global.timeout),
+                                 [&progress](std::uint64_t bytes) { progress.Add(bytes); });
+  if (!response.ok()) return ServerFailure(global.server, response.status());
+  resident = std::move(*response->mutable_resident());
+  return std::nullopt;
+}
+
+Outcome RunPut(const GlobalOptions& global, const PutArguments& arguments) {
+  if (!arguments.scales.empty() && arguments.files.size() > 1) {
+    return UsageFailure("--scales: its matrix must be the only one");
+  }
+  if (!arguments.scales.empty() && !arguments.asked.format.empty()) {
+    return UsageFailure("--as makes the scales; drop --scales and the like");
+  }
+  if (arguments.asked.choices.are_given() && arguments.asked.format.empty()) {
+    return UsageFailure("--scale-rule and --stochastic go with --as");
+  }
+  std::unique_ptr<client::Operands> operands;
+  if (Outcome failure = Connect(global, operands)) return failure;
+  nlohmann::ordered_json residents = nlohmann::ordered_json::array();
+  for (const std::string& path : arguments.files) {
+    const client::Lease lease =
+        arguments.has_lease ? client::Lease(arguments.lease) : client::Lease();
+    v1::ResidentOperand resident;
+    if (arguments.on_arrival) {
+      if (Outcome failure = PutOnArrival(global, arguments, path, lease, *operands, resident)) {
+        return failure;
+      }
+    } else {
+      std::optional<client::OperandSource> source;
+      if (Outcome failure = ReadSource(arguments, path, source)) return failure;
+      PutProgress progress(TerminalForProgress(), path, source->size_bytes());
+      auto put = operands->Put(*source, lease, CallWithin(global.timeout),
+                               [&progress](std::uint64_t bytes) { progress.Add(bytes); });
+      if (!put.ok()) return ServerFailure(global.server, put.status());
+      resident = *std::move(put);
+    }
+    if (global.json) {
+      residents.push_back(ToJson(resident));
+    } else {
+      std::cout << resident.handle() << "  " << absl::BytesToHexString(resident.digest()) << "  "
+                << path << "\n";
+    }
+  }
+  if (global.json) std::cout << nlohmann::ordered_json{{"residents", residents}}.dump() << "\n";
+  return std::nullopt;
+}
+
+}  // namespace
+
+void AddPutCommand(Commands& commands) {
+  CLI::App& app =
+      *commands.app.add_subcommand("put", "Upload matrices that stay; print handle and digest");
+  const auto arguments = std::make_shared<PutArguments>();
+  arguments->asked.option = "--as";
+  app.add_option("files", arguments->files,
+                 ".npy or raw files, or what gemm quantize wrote; - is standard input")
+      ->required()
+      ->type_name("FILE");
+  CLI::Option* const as =
+      AddQuantFormat(app, "--as", arguments->asked.format,
+                     "Quantize files of f32, f16 or bf16 here, and upload what comes of it");
+  app.add_flag("--on-arrival", arguments->on_arrival,
+               "The server quantizes to --as: the files go as they are")
+      ->needs(as);
+  AddKAxis(app, arguments->asked.k_axis)->needs(as);
+  AddQuantizeChoices(app, arguments->asked.choices, "");
+  AddFormatOption(app, "--shape", "ROWSxCOLUMNS", &OperandFormats::AddShape, arguments->formats,
+                  "The files are raw bytes of this shape");
+  AddFormatOption(
+      app, "--type", "TYPE", &OperandFormats::AddType, arguments->formats,
+      "Type of raw files, or of .npy files that leave it open; or a quantized format, as "
+      "of gemm matmul");
+  AddFormatOption(app, "--order", "ORDER", &OperandFormats::AddOrder, arguments->formats,
+                  "Order of raw files: row-major (unless given) or column-major");
+  AddScaleFiles(app, "", "row or column", arguments->scales, "");
+  AddFormatOption(app, "--scale-layout", "LAYOUT", &OperandFormats::AddScaleLayout,
+                  arguments->formats,
+                  "Of scales of blocks: plain (unless given) or blocked-128x4, tcgen05's tiles");
+  AddLease(app, arguments->lease, arguments->has_lease);
+  app.footer(Footer(kExamples));
+  app.callback([&commands, &app, arguments] {
+    arguments->says_format =
+        app.count("--type") + app.count("--order") + app.count("--scale-layout") > 0;
+    commands.selected = [&commands, arguments] { return RunPut(commands.global, *arguments); };
+  });
+}
+
+}  // namespace gemmd::cli

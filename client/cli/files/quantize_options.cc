@@ -1,0 +1,109 @@
+#include "client/cli/files/quantize_options.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "base/numbers/quant/quant_format.h"
+#include "client/cli/options.h"
+#include "client/names.h"
+#include "client/quantized/quantized_file.h"
+
+namespace gemmd::cli {
+
+void AddQuantizeChoices(CLI::App& app, QuantizeChoices& choices, const std::string& group) {
+  CLI::Option* const rule =
+      AddChoice(app, "--scale-rule",
+                Choices<ScaleRule>{{"floor", ScaleRule::kFloor}, {"round-up", ScaleRule::kRoundUp}},
+                choices.scale_rule,
+                "How e8m0 scales of mx formats are chosen: floor is OCP's rule and may saturate; "
+                "round-up never does")
+          ->default_str("floor");
+  CLI::Option* const stochastic =
+      app.add_option_function<std::uint64_t>(
+             "--stochastic", [&choices](std::uint64_t seed) { choices.seed = seed; },
+             "Round elements up or down at random, by this seed, instead of to nearest")
+          ->type_name("SEED");
+  if (group.empty()) return;
+  rule->group(group);
+  stochastic->group(group);
+}
+
+CLI::Option* AddQuantFormat(CLI::App& app, const std::string& name, std::string& format,
+                            const std::string& description) {
+  return app
+      .add_option_function<std::string>(
+          name,
+          [name, &format](const std::string& text) {
+            format = client::OptionName(text);
+            if (FindQuantFormat(format) != nullptr) return;
+            throw CLI::ValidationError(name, client::UnknownFormat(format));
+          },
+          description)
+      ->type_name("FORMAT");
+}
+
+CLI::Option* AddKAxis(CLI::App& app, client::KAxis& k_axis) {
+  return AddChoice(
+             app, "--k-axis",
+             Choices<client::KAxis>{{"0", client::KAxis::kRows}, {"1", client::KAxis::kColumns}},
+             k_axis,
+             "The dimension that is summed over, along which blocks run: 0 of B, K x N; 1 "
+             "of A, M x K, and of B that is stored N x K for --transpose-b")
+      ->default_str("0");
+}
+
+Outcome RequestFor(const QuantizeAsked& asked, const OperandFormats& formats,
+                   const std::string& operand, const std::string& path,
+                   client::QuantizeRequest& request) {
+  if (formats.Format(operand)) {
+    return UsageFailure(absl::StrCat(asked.option, ": --type says that ", path,
+                                     " is quantized already; drop one of both"));
+  }
+  if (IsContainer(formats, operand, path)) {
+    return UsageFailure(absl::StrCat(asked.option, ": ", path, " is quantized already"));
+  }
+  request.format = asked.format;
+  request.k_axis = asked.k_axis;
+  request.is_tiled = formats.IsTiled(operand);
+  request.options.scale_rule = asked.choices.scale_rule;
+  if (asked.choices.seed) request.options.rounding = {true, *asked.choices.seed};
+  if (absl::Status good = Check(request); !good.ok()) {
+    return UsageFailure(absl::StrCat(asked.option, ": ", good.message()));
+  }
+  return std::nullopt;
+}
+
+Outcome QuantizeFile(const QuantizeAsked& asked, const OperandFormats& formats,
+                     const std::string& operand, const std::string& path,
+                     std::optional<client::Matrix>& real,
+                     std::optional<client::QuantizedArray>& array) {
+  client::QuantizeRequest request;
+  if (Outcome failure = RequestFor(asked, formats, operand, path, request)) return failure;
+  if (Outcome failure = formats.Read(operand, path, real)) return failure;
+  absl::StatusOr<client::QuantizedArray> made = client::QuantizeMatrix(real->view(), request);
+  if (!made.ok()) {
+    return FileFailure(absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", asked.option, " ", asked.format, ": ", made.status().message())));
+  }
+  array = *std::move(made);
+  return std::nullopt;
+}
+
+bool IsContainer(const OperandFormats& formats, const std::string& operand,
+                 const std::string& path) {
+  return !formats.IsRaw(operand) && client::IsQuantizedFile(path);
+}
+
+Outcome ReadContainer(const OperandFormats& formats, const std::string& operand,
+                      const std::string& path, std::optional<client::QuantizedArray>& array) {
+  if (formats.HasOwn(operand)) {
+    return UsageFailure(absl::StrCat(path, " says its type and scale layout itself; drop --type ",
+                                     operand, "=... and the like"));
+  }
+  absl::StatusOr<client::QuantizedArray> read = client::ReadQuantizedFile(path);
+  if (!read.ok()) return FileFailure(read.status());
+  array = *std::move(read);
+  return std::nullopt;
+}
+
+}  // namespace gemmd::cli

@@ -1,0 +1,161 @@
+#include "client/wire/codec.h"
+
+#include <algorithm>
+#include <functional>
+#include <limits>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "client/wire/matmul_header.h"
+#include "client/wire/wire_types.h"
+
+namespace gemmd::client {
+namespace {
+
+constexpr std::uint64_t kLargestElementBytes = 8;
+
+std::uint64_t BytesOf(DataType type) { return static_cast<std::uint64_t>(SizeBits(type) + 7) / 8; }
+
+// Writes one operand into the request, by what it is.
+struct Encoder {
+  v1::OperandName name;
+  v1::Operand& wire;
+  EncodedMatmul& request;
+
+  void operator()(const InlineOperand& operand) const {
+    wire.mutable_inline_();
+    for (const v1::PlaneName plane : kPlaneNames) {
+      if (const Matrix* const matrix = operand.plane(plane)) {
+        AddPlane(plane, *matrix, MutablePlane(plane, &wire));
+      }
+    }
+    if (operand.blocks) SetBlocks(*operand.blocks, wire.mutable_quantization());
+  }
+
+  void operator()(OperandSource&& operand) const {
+    wire.set_digest(operand.digest());
+    request.sources.push_back(std::move(operand));
+  }
+
+  void operator()(const OperandName& operand) const {
+    if (operand.digest.empty()) {
+      wire.set_handle(operand.handle);
+    } else {
+      wire.set_digest(operand.digest);
+    }
+  }
+
+  void operator()(const SharedOperand& operand) const {
+    SetPlane(operand.data, wire.mutable_data());
+    if (operand.scales) SetPlane(*operand.scales, wire.mutable_scales());
+    if (operand.zero_points) SetPlane(*operand.zero_points, wire.mutable_zero_points());
+    if (operand.tensor_scale) SetPlane(*operand.tensor_scale, wire.mutable_tensor_scale());
+    if (operand.blocks) SetBlocks(*operand.blocks, wire.mutable_quantization());
+    *wire.mutable_shared() = operand.place.memory;
+  }
+
+  void AddPlane(v1::PlaneName plane, const Matrix& matrix, v1::Plane* described) const {
+    SetPlane(matrix.format(), described);
+    request.planes.push_back({name, plane, matrix.shared_bytes()});
+    request.payload_bytes += matrix.bytes().size();
+  }
+};
+
+ExpectedResult Expect(const MatmulInputs& inputs, const MatmulOptions& options) {
+  ExpectedResult expected;
+  if (const MatrixFormat* const a = FormatOf(inputs.a)) {
+    expected.rows = options.transpose_a ? a->columns : a->rows;
+  }
+  if (const MatrixFormat* const b = FormatOf(inputs.b)) {
+    expected.columns = options.transpose_b ? b->rows : b->columns;
+  }
+  expected.type = options.output_type;
+  expected.order = options.output_order;
+  expected.leading_dimension = options.output_leading_dimension;
+  expected.stays = std::holds_alternative<KeepResult>(options.destination);
+  if (const auto* const place = std::get_if<SharedPlace>(&options.destination)) {
+    expected.shared = place->bytes;
+  }
+  return expected;
+}
+
+// The bytes that the server may write.
+absl::string_view WrittenBy(const ExpectedResult& expected) {
+  std::uint64_t bytes = expected.max_bytes();
+  if (expected.type) bytes = bytes / kLargestElementBytes * BytesOf(*expected.type);
+  return expected.shared->view().substr(0, bytes);
+}
+
+bool Overlap(absl::string_view x, absl::string_view y) {
+  const std::less<const char*> is_before;
+  return is_before(x.data(), y.data() + y.size()) && is_before(y.data(), x.data() + x.size());
+}
+
+// The server takes no other D that overlaps with C.
+bool IsInPlace(const MatmulInputs& inputs, const MatmulOptions& options) {
+  const auto* const d = std::get_if<SharedPlace>(&options.destination);
+  const auto* const c = inputs.c ? std::get_if<SharedOperand>(&*inputs.c) : nullptr;
+  return d != nullptr && c != nullptr && options.beta != 0 &&
+         d->memory.region() == c->place.memory.region() &&
+         d->memory.offset_bytes() == c->place.memory.offset_bytes();
+}
+
+// An attempt that failed may have written D, and the next one would send that as an operand.
+absl::Status CheckDestination(const EncodedMatmul& request) {
+  if (!request.expected.shared.has_value()) return absl::OkStatus();
+  const absl::string_view d = WrittenBy(request.expected);
+  const auto refuse = [&d](absl::string_view operand) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "output is up to ", d.size(), " bytes of shared memory, which overlap with ", operand,
+        ", which is sent from there: place it as a shared operand, or copy "
+        "it; a given output_type bounds D's bytes"));
+  };
+  for (const PlaneBytes& plane : request.planes) {
+    if (!Overlap(d, plane.bytes.view())) continue;
+    return refuse(absl::AsciiStrToLower(v1::OperandName_Name(plane.operand)));
+  }
+  for (const OperandSource& source : request.sources) {
+    for (const v1::PlaneName name : kPlaneNames) {
+      const Matrix* const plane = source.plane(name);
+      if (plane != nullptr && Overlap(d, plane->bytes())) return refuse("a resident operand");
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+std::uint64_t ExpectedResult::max_bytes() const {
+  const std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
+  if (!rows || !columns) return largest;
+  const std::uint64_t inner = order == Order::kRowMajor ? *columns : *rows;
+  const std::uint64_t outer = order == Order::kRowMajor ? *rows : *columns;
+  const std::uint64_t stride = std::max(inner, leading_dimension);
+  if (outer != 0 && stride > largest / kLargestElementBytes / outer) return largest;
+  return outer * stride * kLargestElementBytes;
+}
+
+std::uint64_t ExpectedResult::answer_bytes() const {
+  return comes_along() && rows && columns ? max_bytes() : 0;
+}
+
+std::shared_ptr<const EncodedMatmul> Encode(MatmulInputs inputs, const MatmulOptions& options) {
+  const auto request = std::make_shared<EncodedMatmul>();
+  request->expected = Expect(inputs, options);
+  request->is_in_place = IsInPlace(inputs, options);
+  v1::MatmulHeader& header = request->header;
+  SetHeader(options, header);
+  const auto add = [&request](v1::OperandName name, Operand&& operand, v1::Operand* wire) {
+    std::visit(Encoder{name, *wire, *request}, std::move(operand));
+  };
+  add(v1::A, std::move(inputs.a), header.mutable_a());
+  add(v1::B, std::move(inputs.b), header.mutable_b());
+  if (inputs.c) add(v1::C, *std::move(inputs.c), header.mutable_c());
+  if (inputs.bias) add(v1::BIAS, *std::move(inputs.bias), header.mutable_bias());
+  request->fault = CheckDestination(*request);
+  return request;
+}
+
+}  // namespace gemmd::client

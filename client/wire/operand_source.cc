@@ -1,0 +1,63 @@
+#include "client/wire/operand_source.h"
+
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "base/digest/operand_digest.h"
+#include "base/process/cpu_share.h"
+#include "client/wire/wire_types.h"
+
+namespace gemmd::client {
+namespace {
+
+absl::Status CheckStorable(const Matrix& matrix) {
+  if (matrix.format().has_no_elements()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(ToString(matrix.format()), ": an uploaded matrix has elements"));
+  }
+  if (matrix.format().stride() == matrix.format().inner()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat(ToString(matrix.format()), ": an uploaded matrix is tightly packed"));
+}
+
+DigestPlane Hash(v1::PlaneName name, const Matrix& matrix) {
+  const MatrixFormat& format = matrix.format();
+  return {static_cast<std::uint32_t>(name),
+          format.type,
+          format.rows,
+          format.columns,
+          format.order,
+          matrix.bytes().size(),
+          ChunkDigests(matrix.bytes(), UsableCpus())};
+}
+
+}  // namespace
+
+absl::StatusOr<OperandSource> OperandSource::Create(InlineOperand operand) {
+  std::vector<DigestPlane> planes;
+  for (const v1::PlaneName name : kPlaneNames) {
+    const Matrix* const matrix = operand.plane(name);
+    if (matrix == nullptr) continue;
+    if (absl::Status status = CheckStorable(*matrix); !status.ok()) return status;
+    planes.push_back(Hash(name, *matrix));
+  }
+  std::string digest = ToBytes(OperandDigest(operand.data.format().type, planes, operand.blocks));
+  return OperandSource(
+      std::make_shared<const Content>(Content{std::move(operand), std::move(digest)}));
+}
+
+v1::Operand OperandSource::Describe() const {
+  v1::Operand operand;
+  for (const v1::PlaneName name : kPlaneNames) {
+    if (const Matrix* const matrix = plane(name)) {
+      SetPlane(matrix->format(), MutablePlane(name, &operand));
+    }
+  }
+  if (content_->operand.blocks) {
+    SetBlocks(*content_->operand.blocks, operand.mutable_quantization());
+  }
+  return operand;
+}
+
+}  // namespace gemmd::client

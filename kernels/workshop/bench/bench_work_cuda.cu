@@ -1,0 +1,7 @@
+#include "kernels/workshop/bench/bench_work_launch.h"
+
+namespace gemmd::bench {
+
+BenchWork CudaBenchWork() { return MakeBenchWork(); }
+
+}  // namespace gemmd::bench

@@ -1,0 +1,7 @@
+#include "kernels/workshop/bench/bench_work.h"
+
+namespace gemmd::bench {
+
+BenchWork CudaBenchWork() { return {}; }
+
+}  // namespace gemmd::bench

@@ -1,7 +1,0 @@
-#include "kernels/workshop/bench/device_work_launch.h"
-
-namespace gemmd::bench {
-
-DeviceWork EmulatedDeviceWork() { return MakeDeviceWork(); }
-
-}  // namespace gemmd::bench

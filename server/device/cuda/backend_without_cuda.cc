@@ -1,9 +1,0 @@
-#include "server/device/cuda/backend.h"
-
-namespace gemmd {
-
-absl::StatusOr<std::vector<std::shared_ptr<CudaBackend>>> OpenCudaDevices() {
-  return absl::FailedPreconditionError("this server was built without CUDA");
-}
-
-}  // namespace gemmd
