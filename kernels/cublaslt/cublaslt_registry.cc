@@ -214,8 +214,8 @@ class CublasLtEntry final : public Kernel {
   absl::Status LaunchRoute(const Route& route, int index, const Problem& problem,
                            const Arguments& arguments, const LaunchTarget& target) const {
     const CublasLtCall& call = route.call;
-    char* const ours =
-        static_cast<char*>(arguments.workspace) + RoundUp(route.plan->workspace_bytes(index));
+    char* const ours = static_cast<char*>(arguments.workspace) +
+                       RoundUp(route.plan->workspace_bytes(index), kFullAlignmentBytes);
     cublaslt::BlockScales scales = {static_cast<const float*>(arguments.a_scales),
                                     static_cast<const float*>(arguments.b_scales)};
     if (scales_blocks()) {

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "base/digest/sha256.h"
+#include "base/time/units.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd {
