@@ -12,8 +12,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <map>
-#include <memory>
 #include <vector>
 
 namespace gemmd::emulator {
@@ -49,22 +47,6 @@ class VectorClock {
   std::vector<Step> steps_;
 };
 
-// Clocks of other clusters, by cluster number: what flags in global memory pass on. Few
-// kernels use any, so that it is shared and null until then.
-using ForeignClocks = std::map<std::uint32_t, VectorClock>;
-using ForeignPointer = std::shared_ptr<const ForeignClocks>;
-
-inline void JoinForeign(ForeignPointer* to, const ForeignPointer& other) {
-  if (other == nullptr || *to == other) return;
-  if (*to == nullptr) {
-    *to = other;
-    return;
-  }
-  auto joined = std::make_shared<ForeignClocks>(**to);
-  for (const auto& [cluster, clock] : *other) (*joined)[cluster].Join(clock);
-  *to = std::move(joined);
-}
-
 // The steps that one thread knows to be over, once for each way of reaching memory. PTX ISA,
 // "Memory Consistency Model: Proxies": an access through the generic proxy is seen by the async
 // proxy (TMA, wgmma) only across a proxy fence.
@@ -78,8 +60,6 @@ struct Knowledge {
   // Generic-proxy accesses to global memory that a fence.proxy.async of .global, or of no state
   // space, has passed on.
   VectorClock async_global;
-  ForeignPointer foreign;
-  ForeignPointer foreign_async;
   // Steps that are over, though their stores may not be visible: an arrival at the block's scope
   // tells other blocks no more. Steps in `generic` are not repeated.
   VectorClock finished;
@@ -107,8 +87,6 @@ struct Knowledge {
     async_global.Join(other.async_global);
     finished.Join(other.finished);
     tensor_order.Join(other.tensor_order);
-    JoinForeign(&foreign, other.foreign);
-    JoinForeign(&foreign_async, other.foreign_async);
     preceding_grid = preceding_grid || other.preceding_grid;
   }
 
@@ -119,8 +97,6 @@ struct Knowledge {
     async_global.Clear();
     finished.Clear();
     tensor_order.Clear();
-    foreign = nullptr;
-    foreign_async = nullptr;
     preceding_grid = false;
   }
 };

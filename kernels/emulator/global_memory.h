@@ -13,16 +13,6 @@ namespace gemmd::emulator {
 void CheckGlobal(const void* address, std::uint64_t bytes, std::uint64_t alignment, bool is_write,
                  const char* what, const CallSite& site);
 
-// atom.add.gpu: returns the old value. Wakes the threads in GlobalWaitAtLeast().
-std::uint32_t GlobalAtomicAdd(std::uint32_t* address, std::uint32_t value, const CallSite& site);
-
-// st.release.gpu. Wakes the threads in GlobalWaitAtLeast().
-void GlobalStoreRelease(std::uint32_t* address, std::uint32_t value, const CallSite& site);
-
-// ld.acquire.gpu until the value is at least `value`, as counters of finished parts
-// are waited for.
-void GlobalWaitAtLeast(const std::uint32_t* address, std::uint32_t value, const CallSite& site);
-
 // fence.proxy.async.global
 void FenceProxyAsyncGlobal(const CallSite& site);
 

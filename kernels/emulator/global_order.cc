@@ -17,14 +17,13 @@ namespace {
 struct GlobalAccess {
   Step step = 0;  // 0: none
   Agent agent = 0;
-  std::uint32_t cluster : 30;
+  std::uint32_t cluster : 31;
   std::uint32_t is_async : 1;
-  std::uint32_t is_atomic : 1;
-  GlobalAccess() : cluster(0), is_async(0), is_atomic(0) {}
+  GlobalAccess() : cluster(0), is_async(0) {}
 
   bool operator==(const GlobalAccess& other) const {
     return step == other.step && agent == other.agent && cluster == other.cluster &&
-           is_async == other.is_async && is_atomic == other.is_atomic;
+           is_async == other.is_async;
   }
 };
 
@@ -37,12 +36,6 @@ struct GlobalByte {
 constexpr std::uint64_t kPageBytes = 1024;
 using Page = std::array<GlobalByte, kPageBytes>;
 
-// The knowledge that a flag passes on.
-struct Flag {
-  ForeignPointer generic;
-  ForeignPointer async;
-};
-
 }  // namespace
 
 struct GlobalOrder {
@@ -51,7 +44,6 @@ struct GlobalOrder {
   std::vector<bool> is_checked;
   // Reads of a byte that are not ordered before its last one.
   std::unordered_map<const GlobalByte*, std::vector<GlobalAccess>> more_reads;
-  std::unordered_map<const void*, Flag> flags;
 };
 
 namespace {
@@ -72,18 +64,13 @@ GlobalOrder& Order() {
   return *grid.global_order;
 }
 
-bool IsKnown(const GlobalAccess& access, const VectorClock& own, const ForeignPointer& foreign) {
-  const Thread& thread = CurrentThread();
-  if (access.cluster == thread.block->cluster->number) return own[access.agent] >= access.step;
-  if (foreign == nullptr) return false;
-  const auto clock = foreign->find(access.cluster);
-  return clock != foreign->end() && clock->second[access.agent] >= access.step;
+// A thread knows nothing of other clusters.
+bool IsKnown(const GlobalAccess& access, const VectorClock& clock) {
+  return access.cluster == CurrentThread().block->cluster->number &&
+         clock[access.agent] >= access.step;
 }
 
-bool IsKnown(const GlobalAccess& access) {
-  const Knowledge& knows = CurrentThread().knows;
-  return IsKnown(access, knows.generic, knows.foreign);
-}
+bool IsKnown(const GlobalAccess& access) { return IsKnown(access, CurrentThread().knows.generic); }
 
 std::string Describe(const GlobalAccess& access) {
   const Cluster& cluster = *CurrentThread().block->cluster;
@@ -110,7 +97,6 @@ class Checker {
     access_.agent = use.agent;
     access_.cluster = CurrentThread().block->cluster->number;
     access_.is_async = use.is_async;
-    access_.is_atomic = use.is_atomic;
   }
 
   void Visit(GlobalByte& byte, std::uint64_t offset) {
@@ -143,15 +129,12 @@ class Checker {
 
  private:
   void CheckAfterWrite(const GlobalAccess& write) const {
-    if (write.is_atomic && use_.is_atomic) return;
     if (!IsKnown(write)) {
       Fail(Violation::kRace, site_,
            absl::StrCat(what_, " of ", buffer_.name, "+", offset_,
                         " is not ordered after a write by ", Describe(write)));
     }
-    const Knowledge& knows = CurrentThread().knows;
-    if (!use_.is_async || write.is_async ||
-        IsKnown(write, knows.async_global, knows.foreign_async)) {
+    if (!use_.is_async || write.is_async || IsKnown(write, CurrentThread().knows.async_global)) {
       return;
     }
     Fail(Violation::kMissingFence, site_,
@@ -160,7 +143,7 @@ class Checker {
   }
 
   void CheckAfterRead(const GlobalAccess& read) const {
-    if ((read.is_atomic && use_.is_atomic) || IsKnown(read)) return;
+    if (IsKnown(read)) return;
     Fail(Violation::kRace, site_,
          absl::StrCat(what_, " of ", buffer_.name, "+", offset_, " is not ordered after a read by ",
                       Describe(read)));
@@ -229,18 +212,11 @@ void CheckInBuffer(std::size_t index, std::uint64_t offset, std::uint64_t bytes,
        absl::StrCat(what, " of ", bytes, " bytes outside every buffer"));
 }
 
-ForeignPointer WithOwn(const ForeignPointer& foreign, const VectorClock& own) {
-  auto all = foreign == nullptr ? std::make_shared<ForeignClocks>()
-                                : std::make_shared<ForeignClocks>(*foreign);
-  (*all)[CurrentThread().block->cluster->number].Join(own);
-  return all;
-}
-
 }  // namespace
 
-GlobalUse OwnGlobalUse(bool writes, bool is_atomic) {
+GlobalUse OwnGlobalUse(bool writes) {
   const Thread& thread = CurrentThread();
-  return {writes, false, is_atomic, thread.agent, thread.step()};
+  return {writes, false, thread.agent, thread.step()};
 }
 
 void CheckGlobalUse(const void* address, std::uint64_t bytes, std::uint64_t alignment,
@@ -266,33 +242,9 @@ void CheckGlobalBounds(const void* address, std::uint64_t bytes, const char* wha
   FailOutOfBounds(at, bytes, what, site);
 }
 
-void ReleaseFlag(const void* address, bool replaces) {
-  Thread& thread = CurrentThread();
-  Flag& flag = Order().flags[address];
-  if (replaces) flag = Flag();
-  JoinForeign(&flag.generic, WithOwn(thread.knows.foreign, thread.knows.generic));
-  JoinForeign(&flag.async, WithOwn(thread.knows.foreign_async, thread.knows.async_global));
-  BeginStep(thread);
-}
-
-void AcquireFlag(const void* address) {
-  const auto found = Order().flags.find(address);
-  if (found == Order().flags.end()) return;
-  Thread& thread = CurrentThread();
-  const std::uint32_t own = thread.block->cluster->number;
-  const Flag& flag = found->second;
-  JoinForeign(&thread.knows.foreign, flag.generic);
-  JoinForeign(&thread.knows.foreign_async, flag.async);
-  const auto generic = flag.generic->find(own);
-  if (generic != flag.generic->end()) thread.knows.generic.Join(generic->second);
-  const auto async = flag.async->find(own);
-  if (async != flag.async->end()) thread.knows.async_global.Join(async->second);
-}
-
 void FenceGlobalProxy() {
   Thread& thread = CurrentThread();
   thread.knows.async_global = thread.knows.generic;
-  thread.knows.foreign_async = thread.knows.foreign;
   BeginStep(thread);
 }
 

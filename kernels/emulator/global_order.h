@@ -8,11 +8,9 @@
 //   async-proxy read or write  in the global async view    in the generic view
 //
 // where the global async view is what a fence.proxy.async of .global or of no state space
-// brought up to date (a fence of .shared::cta does not); and between clusters, which share
-// no barrier, order comes from flags alone: an atom.acq_rel or st.release passes on what its
-// thread knows to whoever then reads the flag by an atom.acq_rel or ld.acquire. A bulk store
-// has written at the cp.async.bulk.wait_group without .read. Atomic operations, additions of
-// TMA among them, do not conflict with one another.
+// brought up to date (a fence of .shared::cta does not); and between clusters, which share no
+// barrier, nothing is ordered: no wrapper passes anything on through global memory. A bulk store
+// has written at the cp.async.bulk.wait_group without .read.
 //
 // PTX ISA, "Memory Consistency Model: Causality order, Proxy-preserved base causality order";
 // the table is this project's reading of it. Reads of a cp.async count at its issue.
@@ -29,13 +27,12 @@ namespace gemmd::emulator {
 struct GlobalUse {
   bool writes;
   bool is_async;
-  bool is_atomic;
   Agent agent;
   Step step;
 };
 
 // Returns an access that the running thread does itself.
-GlobalUse OwnGlobalUse(bool writes, bool is_atomic = false);
+GlobalUse OwnGlobalUse(bool writes);
 
 // The bytes must lie in one buffer, at a multiple of `alignment`, and be ordered.
 void CheckGlobalUse(const void* address, std::uint64_t bytes, std::uint64_t alignment,
@@ -45,11 +42,6 @@ void CheckGlobalUse(const void* address, std::uint64_t bytes, std::uint64_t alig
 // prefetch: alignment and order do not matter to it.
 void CheckGlobalBounds(const void* address, std::uint64_t bytes, const char* what,
                        const CallSite& site);
-
-// The running thread releases to the flag at `address`, or acquires from it. A release by a plain
-// store replaces what others released there.
-void ReleaseFlag(const void* address, bool replaces);
-void AcquireFlag(const void* address);
 
 // fence.proxy.async over global memory, by the running thread.
 void FenceGlobalProxy();

@@ -287,7 +287,6 @@ struct Grid {
   std::list<std::unique_ptr<Cluster>> resident;
   std::vector<Operation> operations;
   OperationId next_operation = 1;
-  std::vector<Thread*> polling;  // blocked on global memory (global_memory.h)
   std::shared_ptr<GlobalOrder> global_order;
   std::uint32_t tensor_group = 0;  // the kernel's .cta_group; 0 until an instruction says it
   Thread* running = nullptr;

@@ -1,14 +1,12 @@
 #include "kernels/emulator/tensor_copy.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "base/numbers/float_bits.h"
 #include "kernels/emulator/async_engine.h"
 #include "kernels/emulator/failure.h"
 #include "kernels/emulator/global_order.h"
@@ -112,43 +110,6 @@ void LandLoad(Cluster& cluster, const TensorMap& map, const Coordinates& corner,
   });
 }
 
-void AddElement(TensorElement element, std::uint8_t* to, const std::uint8_t* from) {
-  const auto add_half = [&](HalfFormat format) {
-    std::uint16_t a;
-    std::uint16_t b;
-    std::memcpy(&a, to, sizeof a);
-    std::memcpy(&b, from, sizeof b);
-    const std::uint16_t sum = Narrow(format, Widen(format, a) + Widen(format, b));
-    std::memcpy(to, &sum, sizeof sum);
-  };
-  switch (element) {
-    case TensorElement::kF16:
-      return add_half(HalfFormat::kF16);
-    case TensorElement::kBf16:
-      return add_half(HalfFormat::kBf16);
-    case TensorElement::kF32: {
-      float a;
-      float b;
-      std::memcpy(&a, to, sizeof a);
-      std::memcpy(&b, from, sizeof b);
-      a += b;
-      // An H200 keeps subnormals here, and has one NaN.
-      if (std::isnan(a)) a = FloatOf(0x7fffffffu);
-      std::memcpy(to, &a, sizeof a);
-      return;
-    }
-    default: {
-      std::uint32_t a;
-      std::uint32_t b;
-      std::memcpy(&a, to, sizeof a);
-      std::memcpy(&b, from, sizeof b);
-      a += b;
-      std::memcpy(to, &a, sizeof a);
-      return;
-    }
-  }
-}
-
 // The box as it lay in shared memory, unswizzled.
 std::vector<std::uint8_t> ReadBox(Cluster& cluster, const TensorMap& map, std::uint32_t source) {
   std::vector<std::uint8_t> box(BoxBytes(map));
@@ -160,22 +121,14 @@ std::vector<std::uint8_t> ReadBox(Cluster& cluster, const TensorMap& map, std::u
 }
 
 void LandStore(const TensorMap& map, const Coordinates& corner,
-               const std::vector<std::uint8_t>& box, TensorStoreKind kind) {
-  const std::uint32_t element = ElementBytes(map.element);
+               const std::vector<std::uint8_t>& box) {
   const std::uint32_t row_bytes = RowBytes(map);
   const std::int64_t end = EndOfLine(map, true);
   ForEachRow(map, corner, [&](std::uint32_t row, bool inside, std::int64_t line) {
     for (std::uint32_t byte = 0; inside && byte < row_bytes; byte += kUnit) {
       const std::int64_t x = FirstByte(map, corner) + byte;
       const std::uint32_t count = InsideUnit(x, end);
-      if (count == 0) continue;
-      std::uint8_t* to = GlobalByte(map, line + x);
-      const std::uint8_t* from = &box[row * row_bytes + byte];
-      if (kind == TensorStoreKind::kCopy) {
-        std::memcpy(to, from, count);
-        continue;
-      }
-      for (std::uint32_t i = 0; i < count; i += element) AddElement(map.element, to + i, from + i);
+      if (count > 0) std::memcpy(GlobalByte(map, line + x), &box[row * row_bytes + byte], count);
     }
   });
 }
@@ -241,7 +194,7 @@ void Load(std::uint32_t destination, const TensorMap& map, const Coordinates& co
     SharedBytes(to, bytes, SwizzlePeriod(map.swizzle), what, site);
     const Mbarrier& object = BeginTransaction(on, bytes, site);
     CheckAsyncWrite(to, bytes, object.agent, object.phase + 1, what, site);
-    CheckBox(map, corner, {false, true, false, object.agent, object.phase + 1}, what, site);
+    CheckBox(map, corner, {false, true, object.agent, object.phase + 1}, what, site);
     Post(cluster, [map, &cluster, site, corner, to, on, bytes] {
       LandLoad(cluster, map, corner, to);
       CompleteTransaction(cluster, on, bytes, site);
@@ -282,7 +235,7 @@ void BulkLoad(std::uint32_t destination, const void* source, std::uint32_t bytes
   OwnSharedBytes(destination, bytes, kUnit, what, site);
   const Mbarrier& object = BeginTransaction(mbarrier, bytes, site);
   CheckAsyncWrite(destination, bytes, object.agent, object.phase + 1, what, site);
-  CheckBox(line, Coordinates(), {false, true, false, object.agent, object.phase + 1}, what, site);
+  CheckBox(line, Coordinates(), {false, true, object.agent, object.phase + 1}, what, site);
   Post(cluster, [line, &cluster, site, destination, mbarrier, bytes] {
     LandLoad(cluster, line, Coordinates(), destination);
     CompleteTransaction(cluster, mbarrier, bytes, site);
@@ -290,7 +243,7 @@ void BulkLoad(std::uint32_t destination, const void* source, std::uint32_t bytes
 }
 
 void TensorStore(const TensorMap& map, std::uint32_t source, const Coordinates& corner,
-                 TensorStoreKind kind, const CallSite& site) {
+                 const CallSite& site) {
   const char* what = "cp.async.bulk.tensor store";
   CheckTensorMap(&map, what, site);
   Thread& thread = CurrentThread();
@@ -305,10 +258,8 @@ void TensorStore(const TensorMap& map, std::uint32_t source, const Coordinates& 
   OwnSharedBytes(source, bytes, SwizzlePeriod(map.swizzle), what, site);
   const Agent agent = BulkAgent(thread);
   CheckAsyncRead(source, bytes, agent, thread.bulk_committed + 1, what, site);
-  CheckBox(map, corner,
-           {true, true, kind == TensorStoreKind::kAdd, thread.bulk_write_agent,
-            thread.bulk_committed + 1},
-           what, site);
+  CheckBox(map, corner, {true, true, thread.bulk_write_agent, thread.bulk_committed + 1}, what,
+           site);
   // Reading shared memory and writing global memory land one after the other, each when
   // it likes.
   auto box = std::make_shared<std::vector<std::uint8_t>>();
@@ -316,7 +267,7 @@ void TensorStore(const TensorMap& map, std::uint32_t source, const Coordinates& 
   const OperationId read = Post(
       cluster, [map, &cluster, box, source] { *box = ReadBox(cluster, map, source); }, channel);
   const OperationId write = Post(
-      cluster, [map, box, corner, kind] { LandStore(map, corner, *box, kind); }, channel);
+      cluster, [map, box, corner] { LandStore(map, corner, *box); }, channel);
   thread.open_bulk.emplace_back(read, write);
 }
 

@@ -34,13 +34,11 @@ void CheckTensorMap(const TensorMap* map, const char* what, const CallSite& site
 // cp.async.bulk.prefetch.tensor: checks the coordinates; touches nothing.
 void TensorPrefetch(const TensorMap& map, const Coordinates& corner, const CallSite& site);
 
-enum class TensorStoreKind : std::uint8_t { kCopy, kAdd };
-
-// Writes, or adds, the box at `source` to the tensor. Dimensions but the first are
+// Writes the box at `source` to the tensor. Dimensions but the first are
 // clipped by element, the first in units of 16 bytes, as an H200 does: a row that ends
 // inside a unit is overwritten to its end.
 void TensorStore(const TensorMap& map, std::uint32_t source, const Coordinates& corner,
-                 TensorStoreKind kind, const CallSite& site);
+                 const CallSite& site);
 
 // The thread's bulk stores since the last commit become a group.
 void BulkCommit(const CallSite& site);

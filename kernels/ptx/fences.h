@@ -21,7 +21,7 @@ GEMMD_DEVICE void FenceProxyAsync(GEMMD_ONLY_SITE) {
 }
 
 // fence.proxy.async.global: the same for global memory, between stores and the bulk copies
-// that read or write the same bytes. Where blocks wait for a flag, either side may fence.
+// that read or write the same bytes.
 GEMMD_DEVICE void FenceProxyAsyncGlobal(GEMMD_ONLY_SITE) {
   GEMMD_ON_DEVICE(asm volatile("fence.proxy.async.global;" ::: "memory");)
   GEMMD_IN_EMULATOR(emulator::FenceProxyAsyncGlobal(site);)

@@ -1,4 +1,4 @@
-// Loads and stores of global memory, and the flags by which blocks wait for each other.
+// Loads and stores of global memory.
 #pragma once
 
 #include "kernels/ptx/platform.h"
@@ -71,34 +71,6 @@ GEMMD_DEVICE void StoreGlobal8(float* address, const float (&value)[8] GEMMD_SIT
 GEMMD_DEVICE void PrefetchGlobal(const void* address GEMMD_SITE) {
   GEMMD_ON_DEVICE(asm volatile("prefetch.global.L2 [%0];" ::"l"(address) : "memory");)
   GEMMD_IN_EMULATOR(emulator::PrefetchGlobal(address, site);)
-}
-
-// PTX ISA, "Parallel Synchronization and Communication Instructions: atom",
-// atom.acq_rel.gpu.global.add.u32: returns the value before.
-GEMMD_DEVICE std::uint32_t AtomicAddGlobal(std::uint32_t* address, std::uint32_t value GEMMD_SITE) {
-  GEMMD_ON_DEVICE(std::uint32_t old; asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;"
-                                                  : "=r"(old)
-                                                  : "l"(address), "r"(value)
-                                                  : "memory");
-                  return old;)
-  GEMMD_IN_EMULATOR(return emulator::GlobalAtomicAdd(address, value, site);)
-}
-
-// st.release.gpu.global.u32: what this thread wrote before is seen by whoever waits for
-// the value with WaitGlobalAtLeast().
-GEMMD_DEVICE void StoreGlobalRelease(std::uint32_t* address, std::uint32_t value GEMMD_SITE) {
-  GEMMD_ON_DEVICE(asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(address), "r"(value)
-                               : "memory");)
-  GEMMD_IN_EMULATOR(emulator::GlobalStoreRelease(address, value, site);)
-}
-
-// Repeats ld.acquire.gpu.global.u32 until the counter is at least `value`. The blocks
-// that count it up must be resident together with this one.
-GEMMD_DEVICE void WaitGlobalAtLeast(const std::uint32_t* address, std::uint32_t value GEMMD_SITE) {
-  GEMMD_ON_DEVICE(std::uint32_t seen; do {
-    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(address) : "memory");
-  } while (seen < value);)
-  GEMMD_IN_EMULATOR(emulator::GlobalWaitAtLeast(address, value, site);)
 }
 
 }  // namespace GEMMD_BACKEND

@@ -195,8 +195,7 @@ GEMMD_DEVICE void TensorStore2D(const TensorMap* map, SharedAddress source, std:
                                " [%0, {%2, %3}], [%1];" ::"l"(map),
                                "r"(source), "r"(x), "r"(y)
                                : "memory");)
-  GEMMD_IN_EMULATOR(
-      emulator::TensorStore(*map, source, {{x, y}}, emulator::TensorStoreKind::kCopy, site);)
+  GEMMD_IN_EMULATOR(emulator::TensorStore(*map, source, {{x, y}}, site);)
 }
 
 GEMMD_DEVICE void TensorStore3D(const TensorMap* map, SharedAddress source, std::int32_t x,
@@ -205,21 +204,7 @@ GEMMD_DEVICE void TensorStore3D(const TensorMap* map, SharedAddress source, std:
                                " [%0, {%2, %3, %4}], [%1];" ::"l"(map),
                                "r"(source), "r"(x), "r"(y), "r"(z)
                                : "memory");)
-  GEMMD_IN_EMULATOR(
-      emulator::TensorStore(*map, source, {{x, y, z}}, emulator::TensorStoreKind::kCopy, site);)
-}
-
-// cp.reduce.async.bulk.tensor .add: adds the box to what the tensor holds, element by
-// element, atomically each. PTX ISA, "cp.reduce.async.bulk.tensor".
-GEMMD_DEVICE void TensorAdd2D(const TensorMap* map, SharedAddress source, std::int32_t x,
-                              std::int32_t y GEMMD_SITE) {
-  GEMMD_ON_DEVICE(
-      asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group"
-                   " [%0, {%2, %3}], [%1];" ::"l"(map),
-                   "r"(source), "r"(x), "r"(y)
-                   : "memory");)
-  GEMMD_IN_EMULATOR(
-      emulator::TensorStore(*map, source, {{x, y}}, emulator::TensorStoreKind::kAdd, site);)
+  GEMMD_IN_EMULATOR(emulator::TensorStore(*map, source, {{x, y, z}}, site);)
 }
 
 // cp.async.bulk.commit_group: this thread's stores since the last one become a group.

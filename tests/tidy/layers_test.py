@@ -19,7 +19,7 @@ ASM = re.compile(r"\b(__asm__|__asm|asm)\b\s*(volatile|__volatile__|goto)?\s*\("
 SYNCHRONISES = re.compile(r"\bptx::(CopyAsync(Wait|Commit)|Sync(Threads|Warp)|NamedBarrier|"
                           r"Mbarrier(Wait|Arrive)|Fence|Cluster(Sync|Arrive|Wait)|Bulk(Commit|Wait)|"
                           r"Wgmma(Fence|Commit|Wait)|Tcgen05(Fence|Commit|Wait)|"
-                          r"WaitForPrecedingGrid|WaitGlobalAtLeast|StoreGlobalRelease)\w*[<(]")
+                          r"WaitForPrecedingGrid)\w*[<(]")
 
 
 def sources(*folders):

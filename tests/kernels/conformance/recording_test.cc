@@ -35,7 +35,7 @@ Recording Record(const VectorSet& set) {
 TEST(Recording, WhatWasRecordedReplaysEqual) {
   for (const char* name :
        {"mma_m16n8k16_bf16_f32", "ldmatrix_stmatrix", "cvt_f16x2_bf16x2", "wgmma_m64n24k16_f16_f32",
-        "wgmma_m64n64k16_f16_f16_a_registers", "tma_load_store", "tma_load_add"}) {
+        "wgmma_m64n64k16_f16_f16_a_registers", "tma_load_store"}) {
     const VectorSet set = Small(name, 16);
     const Recording recording = Record(set);
     EXPECT_EQ(recording.head, "somewhere; 2026-01-02");
@@ -137,7 +137,7 @@ TEST(TensorCopyCases, CrossEveryEdgeAndStayLegal) {
   int outside = 0;
   int clipped = 0;
   for (std::uint32_t number = 0; number < 1024; ++number) {
-    const RandomCopy copy = MakeRandomCopy(TensorCopyKind::kMove, 20, number);
+    const RandomCopy copy = MakeRandomCopy(20, number);
     const auto columns = static_cast<std::int32_t>(copy.columns);
     const auto rows = static_cast<std::int32_t>(copy.rows);
     const auto width = static_cast<std::int32_t>(copy.box[0]);

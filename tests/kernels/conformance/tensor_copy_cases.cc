@@ -25,11 +25,11 @@ class CaseRandom {
 float Number(CaseRandom* random) { return (static_cast<float>(random->Below(4001)) - 2000) / 37; }
 
 // The tensor's bytes, padding included.
-std::vector<std::uint32_t> RandomTensor(const RandomCopy& copy, bool any_bits, CaseRandom* random) {
+std::vector<std::uint32_t> RandomTensor(const RandomCopy& copy, CaseRandom* random) {
   std::vector<std::uint32_t> words(std::size_t{copy.pitch} * copy.rows / 4);
   for (std::uint32_t& word : words) {
     word = random->Word();
-    if (any_bits || copy.element == CopyElement::kU32 || copy.element == CopyElement::kU8) continue;
+    if (copy.element == CopyElement::kU32 || copy.element == CopyElement::kU8) continue;
     if (copy.element == CopyElement::kF32) {
       const float value = Number(random);
       std::memcpy(&word, &value, sizeof word);
@@ -50,15 +50,14 @@ std::uint32_t RandomCopy::element_bytes() const {
   return element == CopyElement::kF16 || element == CopyElement::kBf16 ? 2 : 4;
 }
 
-RandomCopy MakeRandomCopy(TensorCopyKind kind, std::uint32_t set, std::uint32_t number) {
+RandomCopy MakeRandomCopy(std::uint32_t set, std::uint32_t number) {
   static constexpr std::uint32_t kSwizzles[] = {0, 32, 64, 128};
   static constexpr CopyElement kElements[] = {CopyElement::kBf16, CopyElement::kF16,
                                               CopyElement::kF32, CopyElement::kU32,
                                               CopyElement::kU8};
   CaseRandom random(KeyOf(set, number, 0));
   RandomCopy copy;
-  copy.adds = kind != TensorCopyKind::kMove;
-  copy.element = kElements[random.Below(!copy.adds ? 5 : kind == TensorCopyKind::kAdd ? 4 : 3)];
+  copy.element = kElements[random.Below(5)];
   copy.swizzle = kSwizzles[random.Below(4)];
   const std::uint32_t size = copy.element_bytes();
   copy.columns = 1 + random.Below(480 / size);
@@ -83,9 +82,8 @@ RandomCopy MakeRandomCopy(TensorCopyKind kind, std::uint32_t set, std::uint32_t 
   copy.load[1] = corner(-box_rows - 1, rows, box_rows);
   copy.store[0] = unit * corner(0, units, box_units);
   copy.store[1] = corner(0, rows, box_rows);
-  const bool any_bits = kind == TensorCopyKind::kAddAnyBits;
-  copy.in = RandomTensor(copy, any_bits, &random);
-  copy.out = RandomTensor(copy, any_bits, &random);
+  copy.in = RandomTensor(copy, &random);
+  copy.out = RandomTensor(copy, &random);
   return copy;
 }
 

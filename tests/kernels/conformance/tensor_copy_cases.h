@@ -1,5 +1,5 @@
-// Random TMA copies: a load, a dump of what it left in shared memory, and a store or an addition of
-// the same bytes; every coordinate that the hardware takes, inside, across every edge and outside.
+// Random TMA copies: a load, a dump of what it left in shared memory, and a store of the same
+// bytes; every coordinate that the hardware takes, inside, across every edge and outside.
 // Host code: the kernel is tests/kernels/ptx/tensor_copy_probe.h.
 #pragma once
 
@@ -7,13 +7,6 @@
 #include <vector>
 
 namespace gemmd::conformance {
-
-// The operations of a set's cases, and their numbers.
-enum class TensorCopyKind : std::uint8_t {
-  kMove,        // loads and stores of all types
-  kAdd,         // additions of moderate numbers
-  kAddAnyBits,  // additions of floats with random bits
-};
 
 // In the order of ptx::TensorElement.
 enum class CopyElement : std::uint8_t { kU8, kF16, kBf16, kF32, kU32 };
@@ -27,7 +20,6 @@ struct RandomCopy {
   std::uint32_t box[2] = {};
   std::int32_t load[2] = {};
   std::int32_t store[2] = {};
-  bool adds = false;
   // The bytes of the tensor that is loaded from and of the one that is stored into.
   std::vector<std::uint32_t> in;
   std::vector<std::uint32_t> out;
@@ -42,7 +34,7 @@ inline constexpr std::uint32_t kMostTensorBytes = 40 * 512;
 inline constexpr std::uint32_t kTensorCopyWords = (kMostBoxBytes + kMostTensorBytes) / 4;
 
 // Case `number` of the set whose number is `set`.
-RandomCopy MakeRandomCopy(TensorCopyKind kind, std::uint32_t set, std::uint32_t number);
+RandomCopy MakeRandomCopy(std::uint32_t set, std::uint32_t number);
 
 // As a kernel's VectorSink would have it.
 std::uint64_t HashWords(const std::vector<std::uint32_t>& words);

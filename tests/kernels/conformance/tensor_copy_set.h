@@ -51,7 +51,7 @@ inline absl::Status RunTensorCopy(const VectorSet& set, const RandomCopy& copy,
   params.load_y = copy.load[1];
   params.store_x = copy.store[0];
   params.store_y = copy.store[1];
-  params.back = copy.adds ? ptx::TensorCopyBack::kAdd : ptx::TensorCopyBack::kStore;
+  params.stores = true;
   ptx::LaunchShape shape;
   shape.kernel = set.name.c_str();
   shape.shared_bytes = ptx::TensorCopyProbeSharedBytes(params.box_bytes);
@@ -72,15 +72,14 @@ inline absl::Status RunTensorCopy(const VectorSet& set, const RandomCopy& copy,
   return status;
 }
 
-template <TensorCopyKind kKind>
-absl::Status RunTensorCopies(const VectorSet& set, const VectorParams& params, std::uint32_t blocks,
-                             TargetMemory* memory) {
+inline absl::Status RunTensorCopies(const VectorSet& set, const VectorParams& params,
+                                    std::uint32_t blocks, TargetMemory* memory) {
   const TensorCopyPlace place = {memory->Allocate(kMostTensorBytes),
                                  memory->Allocate(kMostTensorBytes),
                                  memory->Allocate(kMostBoxBytes)};
   std::vector<std::uint32_t> words;
   for (std::uint32_t i = 0; i < blocks; ++i) {
-    const RandomCopy copy = MakeRandomCopy(kKind, set.number, params.first_block + i);
+    const RandomCopy copy = MakeRandomCopy(set.number, params.first_block + i);
     absl::Status status = RunTensorCopy(set, copy, memory, place, &words);
     const std::uint64_t hash = HashWords(words);
     if (status.ok()) status = memory->Put(params.hashes + i, &hash, sizeof hash);

@@ -126,12 +126,7 @@ inline std::vector<VectorSet> MakeVectorSets() {
   AppendWgmmaTf32<192>(&sets);
   AppendWgmmaTf32<256>(&sets);
   // Last, because an illegal one would end all that follows.
-  sets.push_back(
-      {"tma_load_store", 20, 1024, 1, 1, kTensorCopyWords, RunTensorCopies<TensorCopyKind::kMove>});
-  sets.push_back(
-      {"tma_load_add", 21, 512, 1, 1, kTensorCopyWords, RunTensorCopies<TensorCopyKind::kAdd>});
-  sets.push_back({"tma_load_add_any_bits", 22, 256, 1, 1, kTensorCopyWords,
-                  RunTensorCopies<TensorCopyKind::kAddAnyBits>});
+  sets.push_back({"tma_load_store", 20, 1024, 1, 1, kTensorCopyWords, RunTensorCopies});
   return sets;
 }
 

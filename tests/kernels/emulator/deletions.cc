@@ -20,7 +20,7 @@ const std::regex& Synchronising() {
       R"(Mbarrier(Wait|Arrive)\w*|Fence\w+|Cluster(Sync|Arrive|Wait)|)"
       R"(Bulk(Commit|Wait\w*)(<[^;]*>)?|Wgmma(Fence|Commit|Wait<[^;]*>)|)"
       R"(Tcgen05(Fence|Commit|Wait)\w*(<[^;]*>)?|)"
-      R"(WaitForPrecedingGrid|WaitGlobalAtLeast|StoreGlobalRelease)\([^;]*\);)");
+      R"(WaitForPrecedingGrid)\([^;]*\);)");
   return pattern;
 }
 

@@ -1,6 +1,7 @@
 // Races in global memory between threads and blocks of one launch, and between the generic
 // and the async proxy: each reported on 20 seeds, and ordered accesses on none.
 #include "kernels/ptx/barriers.h"
+#include "kernels/ptx/cluster.h"
 #include "kernels/ptx/fences.h"
 #include "kernels/ptx/global_memory.h"
 #include "kernels/ptx/indices.h"
@@ -12,12 +13,11 @@ namespace gemmd::testing {
 namespace {
 
 std::uint32_t data[4 * 64];
-std::uint32_t flag;
 
 Launching Blocks(std::uint32_t blocks) {
   Launching launching;
   launching.blocks = blocks;
-  launching.buffers = {{data, sizeof data, "data", false}, {&flag, sizeof flag, "flag", false}};
+  launching.buffers = {{data, sizeof data, "data", false}};
   return launching;
 }
 
@@ -69,59 +69,51 @@ TEST(GlobalOrder, HoldsInsideABlock) {
       Violation::kRace, [&] { overwrite(false); }, Blocks(1));
 }
 
-enum class FlagFault { kNone, kNoWait, kNoBarrier, kEarly };
-
-// Reduces as split-K does: each block leaves a part, the last one adds all up.
-void ReduceParts(FlagFault fault) {
-  const std::uint32_t thread = ptx::ThreadIndex();
-  const std::uint32_t block = ptx::BlockIndexX();
-  if (fault == FlagFault::kEarly && thread == 0) ptx::AtomicAddGlobal(&flag, 1);
-  ptx::StoreGlobal(data + block * 64 + thread, block + 1);
-  if (fault != FlagFault::kNoBarrier) ptx::SyncThreads();
-  // The atomic operation is an acquire too: a last block that makes it has waited as well.
-  const bool adds = fault != FlagFault::kEarly && (fault != FlagFault::kNoWait || block != 3);
-  if (thread == 0 && adds) ptx::AtomicAddGlobal(&flag, 1);
-  if (block != 3) return;
-  if (thread == 0 && fault != FlagFault::kNoWait) ptx::WaitGlobalAtLeast(&flag, 4);
-  ptx::SyncThreads();
-  std::uint32_t sum = 0;
-  for (std::uint32_t part = 0; part < 4; ++part) sum += ptx::LoadGlobal(data + part * 64 + thread);
-  if (sum != 10) ptx::LoadShared<std::uint32_t>(0);
-}
-
-void ExpectRaceInReduction(FlagFault fault) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    flag = 0;
-    Launching launching = Blocks(4);
-    launching.options.seed = seed;
-    const emulator::Report report = RunRule([&] { ReduceParts(fault); }, launching);
-    EXPECT_EQ(report.violation, Violation::kRace) << report.message;
+// No kernel passes an order between blocks through global memory: whatever one does with bytes that
+// another writes is a race, whichever comes first.
+TEST(GlobalOrder, ReportsBlocksThatReadWhatAnotherWrites) {
+  const auto meet = [](bool second_writes) {
+    const bool writes = (ptx::BlockIndexX() == 1) == second_writes;
+    if (writes) {
+      ptx::StoreGlobal(data + ptx::ThreadIndex(), 1u);
+    } else {
+      ptx::LoadGlobal(data + ptx::ThreadIndex());
+    }
+  };
+  for (const int resident : {1, 2}) {
+    Launching launching = Blocks(2);
+    launching.options.resident_clusters = resident;
+    for (const bool second_writes : {false, true}) {
+      ExpectViolation(
+          Violation::kRace, [&] { meet(second_writes); }, launching);
+    }
   }
-}
-
-TEST(GlobalOrder, PassesThroughFlags) {
-  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
-    flag = 0;
-    Launching launching = Blocks(4);
-    launching.options.seed = seed;
-    const emulator::Report report = RunRule([] { ReduceParts(FlagFault::kNone); }, launching);
-    ASSERT_TRUE(report.ok()) << report.message;
-  }
-}
-
-TEST(GlobalOrder, ReportsFlagsNotWaitedFor) { ExpectRaceInReduction(FlagFault::kNoWait); }
-TEST(GlobalOrder, ReportsPartsOutsideTheFlag) { ExpectRaceInReduction(FlagFault::kNoBarrier); }
-TEST(GlobalOrder, ReportsFlagsRaisedEarly) { ExpectRaceInReduction(FlagFault::kEarly); }
-
-TEST(GlobalOrder, ReportsFlagsReadPlainly) {
+  // Barriers of a block say nothing of another's.
   ExpectViolation(
       Violation::kRace,
       [] {
-        if (ptx::ThreadIndex() != 0) return;
-        if (ptx::BlockIndexX() == 0) ptx::StoreGlobalRelease(&flag, 1);
-        if (ptx::BlockIndexX() == 1) ptx::LoadGlobal(&flag);
+        ptx::StoreGlobal(data + ptx::BlockIndexX() * 64 + ptx::ThreadIndex(), 1u);
+        ptx::SyncThreads();
+        ptx::LoadGlobal(data + (1 - ptx::BlockIndexX()) * 64 + ptx::ThreadIndex());
       },
       Blocks(2));
+}
+
+TEST(GlobalOrder, HoldsBetweenTheBlocksOfACluster) {
+  Launching launching = Blocks(2);
+  launching.cluster = 2;
+  const auto pass = [](bool syncs_cluster) {
+    ptx::StoreGlobal(data + ptx::BlockIndexX() * 64 + ptx::ThreadIndex(), 1u);
+    if (syncs_cluster) {
+      ptx::ClusterSync();
+    } else {
+      ptx::SyncThreads();
+    }
+    ptx::LoadGlobal(data + (1 - ptx::BlockIndexX()) * 64 + ptx::ThreadIndex());
+  };
+  ExpectNothing([&] { pass(true); }, launching);
+  ExpectViolation(
+      Violation::kRace, [&] { pass(false); }, launching);
 }
 
 TEST(GlobalOrder, LeavesLongBuffersOutAndSaysSo) {
@@ -180,24 +172,6 @@ TEST(GlobalOrderOfBulkStores, BlocksStoreDifferentBoxes) {
   ExpectNothing([&] { store(8); }, OverTensor(4));
   ExpectViolation(
       Violation::kRace, [&] { store(7); }, OverTensor(4));
-}
-
-TEST(GlobalOrderOfBulkStores, AdditionsMayMeet) {
-  static const ptx::TensorMap map = TensorOfWords();
-  const auto add = [](bool and_store) {
-    FillBox();
-    if (ptx::ThreadIndex() == 0) {
-      if (and_store && ptx::BlockIndexX() == 0) {
-        ptx::TensorStore2D(&map, Word(0), 0, 0);
-      } else {
-        ptx::TensorAdd2D(&map, Word(0), 0, 0);
-      }
-      FinishStore();
-    }
-  };
-  ExpectNothing([&] { add(false); }, OverTensor(4));
-  ExpectViolation(
-      Violation::kRace, [&] { add(true); }, OverTensor(4));
 }
 
 TEST(GlobalOrderOfBulkStores, AGenericStoreRacesUnlessItIsWaitedFor) {

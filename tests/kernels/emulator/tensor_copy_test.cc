@@ -1,4 +1,4 @@
-// TMA moves the bytes that an H200 moved: swizzles, bounds, clipping, additions.
+// TMA moves the bytes that an H200 moved: swizzles, bounds, clipping.
 #include "kernels/emulator/tensor_copy.h"
 
 #include <gtest/gtest.h>
@@ -78,7 +78,7 @@ TEST(TensorCopy, StartsAtAMultipleOf16Bytes) {
   EXPECT_EQ(Emulate(test, emulator::Landing::kLazy).report.violation,
             emulator::Violation::kMisaligned);
   test.load_x = 104;
-  test.back = kStore;
+  test.stores = true;
   test.store_x = 12;
   EXPECT_EQ(Emulate(test, emulator::Landing::kLazy).report.violation,
             emulator::Violation::kMisaligned);
@@ -86,7 +86,7 @@ TEST(TensorCopy, StartsAtAMultipleOf16Bytes) {
 
 TEST(TensorCopy, StoresNotBeforeTheStart) {
   TensorCopyCase test = kTensorCopies[3];
-  test.back = kStore;
+  test.stores = true;
   test.store_x = -8;
   EXPECT_EQ(Emulate(test, emulator::Landing::kLazy).report.violation,
             emulator::Violation::kBadOperand);

@@ -1,5 +1,5 @@
-// A kernel of one TMA load, a dump of what it left in shared memory, and one TMA store or
-// addition of the same bytes, for comparing the emulator with a GPU byte by byte.
+// A kernel of one TMA load, a dump of what it left in shared memory, and one TMA store of the
+// same bytes, for comparing the emulator with a GPU byte by byte.
 #pragma once
 
 #include "kernels/ptx/barriers.h"
@@ -12,8 +12,6 @@
 
 namespace gemmd::ptx {
 
-enum class TensorCopyBack : int { kNothing, kStore, kAdd };
-
 inline namespace GEMMD_BACKEND {
 
 struct TensorCopyProbeParams {
@@ -25,7 +23,7 @@ struct TensorCopyProbeParams {
   std::int32_t load_y;
   std::int32_t store_x;
   std::int32_t store_y;
-  TensorCopyBack back;
+  bool stores;
 };
 
 constexpr std::uint32_t TensorCopyProbeSharedBytes(std::uint32_t box_bytes) {
@@ -50,12 +48,8 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(32, 1)
   for (std::uint32_t i = thread; i < params.box_bytes / 4; i += 32) {
     StoreGlobal(params.dump + i, LoadShared<std::uint32_t>(box + 4 * i));
   }
-  if (thread == 0 && params.back != TensorCopyBack::kNothing) {
-    if (params.back == TensorCopyBack::kStore) {
-      TensorStore2D(&params.out, box, params.store_x, params.store_y);
-    } else {
-      TensorAdd2D(&params.out, box, params.store_x, params.store_y);
-    }
+  if (thread == 0 && params.stores) {
+    TensorStore2D(&params.out, box, params.store_x, params.store_y);
     BulkCommit();
     BulkWait<0>();
   }

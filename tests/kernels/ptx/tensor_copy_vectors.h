@@ -12,7 +12,7 @@
 namespace gemmd::testing {
 
 // A tensor of 40 rows of 272 bytes, of which `columns` elements belong to it; boxes of
-// 24 rows; copied from (load_x, load_y) and back to (store_x, store_y).
+// 24 rows; copied from (load_x, load_y), and where it stores back to (store_x, store_y).
 struct TensorCopyCase {
   const char* name;
   ptx::TensorElement element;
@@ -21,7 +21,7 @@ struct TensorCopyCase {
   std::uint32_t box_columns;
   std::int32_t load_x;
   std::int32_t load_y;
-  ptx::TensorCopyBack back;
+  bool stores;
   std::int32_t store_x;
   std::int32_t store_y;
 };
@@ -31,30 +31,22 @@ inline constexpr std::uint32_t kTensorPitch = 272;
 inline constexpr std::uint32_t kTensorBoxRows = 24;
 
 inline constexpr auto kBf16 = ptx::TensorElement::kBf16;
-inline constexpr auto kNothing = ptx::TensorCopyBack::kNothing;
-inline constexpr auto kStore = ptx::TensorCopyBack::kStore;
-inline constexpr auto kAdd = ptx::TensorCopyBack::kAdd;
 
 inline constexpr TensorCopyCase kTensorCopies[] = {
-    {"tma_load_none", kBf16, ptx::Swizzle::kNone, 136, 72, 16, 4, kNothing, 0, 0},
-    {"tma_load_32b", kBf16, ptx::Swizzle::k32B, 136, 16, 8, 4, kNothing, 0, 0},
-    {"tma_load_64b", kBf16, ptx::Swizzle::k64B, 136, 32, 16, 4, kNothing, 0, 0},
-    {"tma_load_128b", kBf16, ptx::Swizzle::k128B, 136, 64, 16, 4, kNothing, 0, 0},
-    {"tma_load_before_the_start", kBf16, ptx::Swizzle::k128B, 136, 64, -8, -3, kNothing, 0, 0},
-    {"tma_load_past_the_end", kBf16, ptx::Swizzle::k128B, 136, 64, 104, 25, kNothing, 0, 0},
-    {"tma_load_wholly_outside", kBf16, ptx::Swizzle::kNone, 136, 72, 304, 60, kNothing, 0, 0},
-    {"tma_load_ragged", kBf16, ptx::Swizzle::k128B, 133, 64, 96, 4, kNothing, 0, 0},
-    {"tma_store_inside", kBf16, ptx::Swizzle::k128B, 136, 64, 16, 4, kStore, 24, 7},
-    {"tma_store_past_the_end", kBf16, ptx::Swizzle::k128B, 136, 64, 16, 4, kStore, 104, 28},
-    {"tma_store_outside_in_x", kBf16, ptx::Swizzle::k128B, 136, 64, 16, 4, kStore, 304, 4},
-    {"tma_store_outside_in_y", kBf16, ptx::Swizzle::k128B, 136, 64, 16, 4, kStore, 16, 60},
-    {"tma_store_clips_16_bytes", kBf16, ptx::Swizzle::k128B, 132, 64, 16, 4, kStore, 96, 28},
-    {"tma_store_clips_unswizzled", kBf16, ptx::Swizzle::kNone, 133, 64, 16, 4, kStore, 96, 28},
-    {"tma_add_bf16", kBf16, ptx::Swizzle::k128B, 136, 64, 16, 4, kAdd, 24, 7},
-    {"tma_add_f16", ptx::TensorElement::kF16, ptx::Swizzle::k128B, 136, 64, 16, 4, kAdd, 24, 7},
-    {"tma_add_f32", ptx::TensorElement::kF32, ptx::Swizzle::k128B, 68, 32, 16, 4, kAdd, 8, 7},
-    {"tma_add_u32", ptx::TensorElement::kU32, ptx::Swizzle::k128B, 68, 32, 16, 4, kAdd, 8, 7},
-    {"tma_add_clips_16_bytes", kBf16, ptx::Swizzle::k128B, 132, 64, 16, 4, kAdd, 96, 28},
+    {"tma_load_none", kBf16, ptx::Swizzle::kNone, 136, 72, 16, 4, false, 0, 0},
+    {"tma_load_32b", kBf16, ptx::Swizzle::k32B, 136, 16, 8, 4, false, 0, 0},
+    {"tma_load_64b", kBf16, ptx::Swizzle::k64B, 136, 32, 16, 4, false, 0, 0},
+    {"tma_load_128b", kBf16, ptx::Swizzle::k128B, 136, 64, 16, 4, false, 0, 0},
+    {"tma_load_before_the_start", kBf16, ptx::Swizzle::k128B, 136, 64, -8, -3, false, 0, 0},
+    {"tma_load_past_the_end", kBf16, ptx::Swizzle::k128B, 136, 64, 104, 25, false, 0, 0},
+    {"tma_load_wholly_outside", kBf16, ptx::Swizzle::kNone, 136, 72, 304, 60, false, 0, 0},
+    {"tma_load_ragged", kBf16, ptx::Swizzle::k128B, 133, 64, 96, 4, false, 0, 0},
+    {"tma_store_inside", kBf16, ptx::Swizzle::k128B, 136, 64, 16, 4, true, 24, 7},
+    {"tma_store_past_the_end", kBf16, ptx::Swizzle::k128B, 136, 64, 16, 4, true, 104, 28},
+    {"tma_store_outside_in_x", kBf16, ptx::Swizzle::k128B, 136, 64, 16, 4, true, 304, 4},
+    {"tma_store_outside_in_y", kBf16, ptx::Swizzle::k128B, 136, 64, 16, 4, true, 16, 60},
+    {"tma_store_clips_16_bytes", kBf16, ptx::Swizzle::k128B, 132, 64, 16, 4, true, 96, 28},
+    {"tma_store_clips_unswizzled", kBf16, ptx::Swizzle::kNone, 133, 64, 16, 4, true, 96, 28},
 };
 
 // The tensor's bytes: numbers of the element's type, the same for each (type, seed).
@@ -105,7 +97,7 @@ inline ptx::TensorCopyProbeParams TensorCopyParams(const TensorCopyCase& test, c
           test.load_y,
           test.store_x,
           test.store_y,
-          test.back};
+          test.stores};
 }
 
 }  // namespace gemmd::testing
