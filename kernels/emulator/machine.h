@@ -129,7 +129,7 @@ struct BulkGroup {
 struct AccumulatorTile;
 struct FlyingAccumulator {
   Step group = 0;
-  std::vector<void*> thread_array;  // where each thread's registers lie
+  std::vector<float*> thread_array;  // where each thread's registers lie
   std::shared_ptr<AccumulatorTile> tile;
 };
 // A's fragments, which the threads may not write before the wait.
@@ -180,7 +180,7 @@ struct Warpgroup {
   bool has_agent = false;
   Step open_group = 1;
   std::vector<std::pair<Step, OperationId>> operations;
-  std::map<void*, FlyingAccumulator> flying;  // by thread 0's registers
+  std::map<float*, FlyingAccumulator> flying;  // by thread 0's registers
   std::vector<FlyingFragments> flying_fragments;
   // setmaxnreg (registers.cc)
   std::uint32_t registers = 0;  // a thread

@@ -94,18 +94,17 @@ void StoreSharedRemote(std::uint32_t address, const void* value, std::uint32_t b
   std::memcpy(to, value, bytes);
 }
 
-void LoadMatrix(std::uint32_t* registers, std::uint32_t address, std::uint32_t matrices,
-                bool transpose, const CallSite& site) {
+void LoadMatrix(std::uint32_t (&registers)[4], std::uint32_t address, bool transpose,
+                const CallSite& site) {
   const char* name = "ldmatrix";
+  constexpr std::uint32_t kMatrices = 4;
   MatrixOperand operand{registers, address};
-  if (CurrentThread().lane < matrices * kRows) {
-    OwnSharedBytes(address, kRowBytes, kRowBytes, name, site);
-    CheckRead(address, kRowBytes, name, site);
-  }
+  OwnSharedBytes(address, kRowBytes, kRowBytes, name, site);
+  CheckRead(address, kRowBytes, name, site);
   WarpCollective(name, &operand, site, [&](void* const* operands) {
-    NoteRows(name, operands, matrices, site);
+    NoteRows(name, operands, kMatrices, site);
     Cluster& cluster = *CurrentThread().block->cluster;
-    for (std::uint32_t matrix = 0; matrix < matrices; ++matrix) {
+    for (std::uint32_t matrix = 0; matrix < kMatrices; ++matrix) {
       std::uint16_t element[kRows][kRows];
       for (std::uint32_t row = 0; row < kRows; ++row) {
         std::memcpy(element[row],

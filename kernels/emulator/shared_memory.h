@@ -22,12 +22,12 @@ void LoadSharedRemote(void* value, std::uint32_t address, std::uint32_t bytes,
 void StoreSharedRemote(std::uint32_t address, const void* value, std::uint32_t bytes,
                        const CallSite& site);
 
-// ldmatrix.sync.aligned.m8n8.xN[.trans].b16: lane l of group l / 8 < N gives the address
-// of row l % 8 of matrix l / 8; registers[j] receives this lane's pair of matrix j.
-void LoadMatrix(std::uint32_t* registers, std::uint32_t address, std::uint32_t matrices,
-                bool transpose, const CallSite& site);
+// ldmatrix.sync.aligned.m8n8.x4[.trans].b16: lane l gives the address of row l % 8 of matrix
+// l / 8; registers[j] receives this lane's pair of matrix j.
+void LoadMatrix(std::uint32_t (&registers)[4], std::uint32_t address, bool transpose,
+                const CallSite& site);
 
-// stmatrix.sync.aligned.m8n8.xN.b16: the reverse.
+// stmatrix.sync.aligned.m8n8.xN.b16: the reverse; of N matrices, lanes from 8 * N on give nothing.
 void StoreMatrix(std::uint32_t address, const std::uint32_t* registers, std::uint32_t matrices,
                  const CallSite& site);
 

@@ -1,5 +1,5 @@
-// The arithmetic of tensor cores: for mma.sync and wgmma on f16, bf16 and tf32, bit for bit
-// as an sm_90 tensor core does it.
+// The arithmetic of tensor cores: for mma.sync on f16 and bf16, and wgmma on these and tf32, bit
+// for bit as an sm_90 tensor core does it.
 //
 // PTX ISA leaves the order and rounding of the sum unspecified. Measured on an H200:
 // one instruction adds blocks of 32 bytes of K, 16 products of halves, to the accumulator. In

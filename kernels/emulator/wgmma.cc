@@ -17,49 +17,29 @@
 
 namespace gemmd::emulator {
 
-// 64 x columns accumulators out of their registers, as bits of f32 or of f16.
+// 64 x columns accumulators out of their registers.
 struct AccumulatorTile {
-  bool is_f16;
   std::uint32_t columns;
-  std::vector<float> f32;
-  std::vector<std::uint16_t> f16;
+  std::vector<float> sums;
 
-  std::uint32_t words() const { return is_f16 ? columns / 4 : columns / 2; }  // per thread
+  std::uint32_t words() const { return columns / 2; }  // per thread
 };
 
 namespace {
 
 constexpr std::uint32_t kRows = 64;
-constexpr std::uint32_t kPoison = 0x7fff7fffu;  // NaN as f32, and as two f16
+constexpr std::uint32_t kPoison = 0x7fff7fffu;  // NaN
 
-// Register i of thread t holds this row and column of f32; of f16, a pair of columns with
-// i counting pairs. PTX ISA, "Register Fragments" of wgmma.m64nNk16, the figures of D.
-std::uint32_t RowOf(std::uint32_t thread, std::uint32_t i) {
-  return thread / 32 * 16 + thread % 32 / 4 + i / 2 % 2 * 8;
-}
-std::uint32_t ColumnOf(std::uint32_t thread, std::uint32_t i) {
-  return i / 4 * 8 + thread % 4 * 2 + i % 2;
-}
-
-// Word i of thread t, between registers and tile.
-std::uint32_t WordOf(const AccumulatorTile& tile, std::uint32_t t, std::uint32_t i) {
-  const std::uint32_t element = tile.is_f16 ? 2 * i : i;
-  const std::size_t at = RowOf(t, element) * tile.columns + ColumnOf(t, element);
-  std::uint32_t word;
-  std::memcpy(&word, tile.is_f16 ? static_cast<const void*>(&tile.f16[at]) : &tile.f32[at],
-              sizeof word);
-  return word;
-}
-void SetWord(AccumulatorTile* tile, std::uint32_t t, std::uint32_t i, std::uint32_t word) {
-  const std::uint32_t element = tile->is_f16 ? 2 * i : i;
-  const std::size_t at = RowOf(t, element) * tile->columns + ColumnOf(t, element);
-  std::memcpy(tile->is_f16 ? static_cast<void*>(&tile->f16[at]) : &tile->f32[at], &word,
-              sizeof word);
+// Register i of thread t. PTX ISA, "Register Fragments" of wgmma.m64nNk16, the figure of D.
+float& SumOf(AccumulatorTile& tile, std::uint32_t t, std::uint32_t i) {
+  const std::uint32_t row = t / 32 * 16 + t % 32 / 4 + i / 2 % 2 * 8;
+  const std::uint32_t column = i / 4 * 8 + t % 4 * 2 + i % 2;
+  return tile.sums[std::size_t{row} * tile.columns + column];
 }
 
 struct Call {
   WgmmaProduct product;
-  void* registers;
+  float* registers;
   const std::uint32_t* fragments;
 };
 
@@ -85,29 +65,21 @@ void CheckFenced(const char* what, const CallSite& site) {
 }
 
 // Takes the accumulators out of the threads' registers.
-FlyingAccumulator& TakeOff(Warpgroup& group, bool is_f16, std::uint32_t columns,
-                           const CallSite& site) {
+FlyingAccumulator& TakeOff(Warpgroup& group, std::uint32_t columns, const CallSite& site) {
   const auto found = group.flying.find(CallOf(group, 0).registers);
   if (found != group.flying.end()) return found->second;
   CheckFenced("accumulator registers", site);
   FlyingAccumulator flying;
   flying.tile = std::make_shared<AccumulatorTile>();
   AccumulatorTile& tile = *flying.tile;
-  tile.is_f16 = is_f16;
   tile.columns = columns;
-  if (is_f16) {
-    tile.f16.resize(std::size_t{kRows} * columns);
-  } else {
-    tile.f32.resize(std::size_t{kRows} * columns);
-  }
+  tile.sums.resize(std::size_t{kRows} * columns);
   for (std::uint32_t t = 0; t < kWarpgroupSize; ++t) {
-    auto* registers = static_cast<unsigned char*>(CallOf(group, t).registers);
+    float* registers = CallOf(group, t).registers;
     flying.thread_array.push_back(registers);
     for (std::uint32_t i = 0; i < tile.words(); ++i) {
-      std::uint32_t word;
-      std::memcpy(&word, registers + std::size_t{4} * i, sizeof word);
-      SetWord(&tile, t, i, word);
-      std::memcpy(registers + std::size_t{4} * i, &kPoison, sizeof kPoison);
+      SumOf(tile, t, i) = registers[i];
+      std::memcpy(&registers[i], &kPoison, sizeof kPoison);
     }
   }
   return group.flying.emplace(CallOf(group, 0).registers, std::move(flying)).first->second;
@@ -116,9 +88,7 @@ FlyingAccumulator& TakeOff(Warpgroup& group, bool is_f16, std::uint32_t columns,
 void Deliver(const FlyingAccumulator& flying) {
   for (std::uint32_t t = 0; t < kWarpgroupSize; ++t) {
     for (std::uint32_t i = 0; i < flying.tile->words(); ++i) {
-      const std::uint32_t word = WordOf(*flying.tile, t, i);
-      std::memcpy(static_cast<unsigned char*>(flying.thread_array[t]) + std::size_t{4} * i, &word,
-                  sizeof word);
+      flying.thread_array[t][i] = SumOf(*flying.tile, t, i);
     }
   }
 }
@@ -156,10 +126,7 @@ void CheckFragmentsUnchanged(const FlyingFragments& flying) {
   }
 }
 
-void Clear(AccumulatorTile* tile) {
-  std::fill(tile->f32.begin(), tile->f32.end(), 0.0f);
-  std::fill(tile->f16.begin(), tile->f16.end(), std::uint16_t{0});
-}
+void Clear(AccumulatorTile* tile) { std::fill(tile->sums.begin(), tile->sums.end(), 0.0f); }
 
 // A product of halves, once its operands are known.
 void Multiply(const WgmmaProduct& product, const std::vector<HalfLine>& a,
@@ -178,12 +145,8 @@ void Multiply(const WgmmaProduct& product, const std::vector<HalfLine>& a,
     }
     PrepareColumns(format, bits, &columns);
     for (std::uint32_t row = 0; row < kRows; ++row) {
-      const std::size_t at = std::size_t{row} * product.columns + column;
-      if (tile->is_f16) {
-        MultiplyAddF16(rows[row], columns, &tile->f16[at]);
-      } else {
-        MultiplyAddF32(format, rows[row], columns, &tile->f32[at]);
-      }
+      MultiplyAddF32(format, rows[row], columns,
+                     &tile->sums[std::size_t{row} * product.columns + column]);
     }
   }
 }
@@ -209,13 +172,13 @@ void MultiplyTf32(const WgmmaProduct& product, const std::vector<WordLine>& a,
   const std::vector<Factors> columns = FactorsOf(b);
   for (std::size_t row = 0; row < rows.size(); ++row) {
     for (std::size_t column = 0; column < columns.size(); ++column) {
-      float& sum = tile->f32[row * columns.size() + column];
+      float& sum = tile->sums[row * columns.size() + column];
       sum = RoundToF32(AlignedSum(sum, rows[row], columns[column]));
     }
   }
 }
 
-void Issue(Warpgroup& group, bool is_f16, const CallSite& site) {
+void Issue(Warpgroup& group, const CallSite& site) {
   CheckSameOperands(group, site);
   const Call& call = CallOf(group, CurrentThread().index % kWarpgroupSize);
   const WgmmaProduct product = call.product;
@@ -235,7 +198,7 @@ void Issue(Warpgroup& group, bool is_f16, const CallSite& site) {
   const MatrixOperand b =
       DecodeWgmmaMatrix(product.b, {bytes, product.transpose_b}, block.rank, site);
   CheckMatrixRead(b, product.columns, group.agent, group.open_group, "wgmma", site);
-  FlyingAccumulator& flying = TakeOff(group, is_f16, product.columns, site);
+  FlyingAccumulator& flying = TakeOff(group, product.columns, site);
   flying.group = group.open_group;
   const OperationId id = Post(
       cluster,
@@ -265,14 +228,7 @@ void WgmmaMultiply(const WgmmaProduct& product, float* registers, const std::uin
                    const CallSite& site) {
   Call call{product, registers, fragments};
   WarpgroupCollective("wgmma.mma_async", &call, site,
-                      [&](Warpgroup& group) { Issue(group, false, site); });
-}
-
-void WgmmaMultiply(const WgmmaProduct& product, std::uint32_t* registers,
-                   const std::uint32_t* fragments, const CallSite& site) {
-  Call call{product, registers, fragments};
-  WarpgroupCollective("wgmma.mma_async", &call, site,
-                      [&](Warpgroup& group) { Issue(group, true, site); });
+                      [&](Warpgroup& group) { Issue(group, site); });
 }
 
 void WgmmaCommit(const CallSite& site) {

@@ -25,16 +25,13 @@ struct WgmmaProduct {
 // Accumulators are in flight from the product to the wait; until then they read as NaN.
 void WgmmaFence(const CallSite& site);
 
-// `registers` is this thread's accumulators: columns / 2 of f32, or columns / 4 words of two
-// f16. Where `fragments` is not null, it is this thread's four words of A, of halves, and product.a
-// is not used.
+// `registers` is this thread's accumulators, columns / 2 of them. Where `fragments` is not null, it
+// is this thread's four words of A, of halves, and product.a is not used.
 //
 // Checks that a fence stands between the last wait and the fragments, and that these are unchanged
 // at the wait. Does not see a fragment that is first written after the fence.
 void WgmmaMultiply(const WgmmaProduct& product, float* registers, const std::uint32_t* fragments,
                    const CallSite& site);
-void WgmmaMultiply(const WgmmaProduct& product, std::uint32_t* registers,
-                   const std::uint32_t* fragments, const CallSite& site);
 void WgmmaCommit(const CallSite& site);
 void WgmmaWait(std::uint32_t pending, const CallSite& site);
 

@@ -24,7 +24,7 @@ GEMMD_DEVICE void LoadMatrix4(std::uint32_t (&registers)[4], SharedAddress addre
                    : "=r"(registers[0]), "=r"(registers[1]), "=r"(registers[2]), "=r"(registers[3])
                    : "r"(address)
                    : "memory");)
-  GEMMD_IN_EMULATOR(emulator::LoadMatrix(registers, address, 4, false, site);)
+  GEMMD_IN_EMULATOR(emulator::LoadMatrix(registers, address, false, site);)
 }
 
 // ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16
@@ -35,26 +35,7 @@ GEMMD_DEVICE void LoadMatrix4Transposed(std::uint32_t (&registers)[4],
                    : "=r"(registers[0]), "=r"(registers[1]), "=r"(registers[2]), "=r"(registers[3])
                    : "r"(address)
                    : "memory");)
-  GEMMD_IN_EMULATOR(emulator::LoadMatrix(registers, address, 4, true, site);)
-}
-
-// ldmatrix.sync.aligned.m8n8.x2.shared.b16
-GEMMD_DEVICE void LoadMatrix2(std::uint32_t (&registers)[2], SharedAddress address GEMMD_SITE) {
-  GEMMD_ON_DEVICE(asm volatile("ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%0, %1}, [%2];"
-                               : "=r"(registers[0]), "=r"(registers[1])
-                               : "r"(address)
-                               : "memory");)
-  GEMMD_IN_EMULATOR(emulator::LoadMatrix(registers, address, 2, false, site);)
-}
-
-// ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16
-GEMMD_DEVICE void LoadMatrix2Transposed(std::uint32_t (&registers)[2],
-                                        SharedAddress address GEMMD_SITE) {
-  GEMMD_ON_DEVICE(asm volatile("ldmatrix.sync.aligned.m8n8.x2.trans.shared.b16 {%0, %1}, [%2];"
-                               : "=r"(registers[0]), "=r"(registers[1])
-                               : "r"(address)
-                               : "memory");)
-  GEMMD_IN_EMULATOR(emulator::LoadMatrix(registers, address, 2, true, site);)
+  GEMMD_IN_EMULATOR(emulator::LoadMatrix(registers, address, true, site);)
 }
 
 // stmatrix.sync.aligned.m8n8.x4.shared.b16 (sm_90)

@@ -7,7 +7,7 @@
 //   b[i]  k = 2 * t + h + 8 * i,  column g
 // and accumulator element e of 4 is row g + 8 * (e / 2), column 2 * t + e % 2: an f32
 // register each, or two f16 to a register. These are the layouts of ldmatrix: of a by
-// LoadMatrix4(), of b by LoadMatrix2Transposed() from rows of K.
+// LoadMatrix4(), of two b by LoadMatrix4Transposed() from rows of K.
 #pragma once
 
 #include "kernels/ptx/platform.h"

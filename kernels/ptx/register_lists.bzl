@@ -27,19 +27,16 @@ def _header(out, purpose, lines):
                (purpose, "\n".join(lines)),
     )
 
-# Accumulators of wgmma: n / 2 registers, each an f32 of n columns or two f16 of 2 * n columns.
+# Accumulators of wgmma: n / 2 registers, each an f32 of n columns.
 def _wgmma():
     lines = []
     for n in range(8, 257, 8):
         lines.append(_define("GEMMD_WGMMA_ALL_NAMES_%d" % n, _names(n // 2)))
         lines.append(_define("GEMMD_WGMMA_ALL_FLOATS_%d" % n, _operands("+f", "d", n // 2)))
-        if n <= 128:
-            lines.append(_define("GEMMD_WGMMA_ALL_WORDS_%d" % n, _operands("+r", "d", n // 2)))
 
-    # Calls f(n, 2 * n, ...) for each n, with the names of the seven operands that follow.
-    for name, sizes in {"TO_128": range(8, 129, 8), "ABOVE_128": range(136, 257, 8)}.items():
-        calls = ["f(%d, %d, %s)" % (n, 2 * n, _following(n // 2, 7)) for n in sizes]
-        lines.append(_define("GEMMD_WGMMA_EACH_%s(f)" % name, " ".join(calls)))
+    # Calls f(n, ...) for each n, with the names of the seven operands that follow.
+    calls = ["f(%d, %s)" % (n, _following(n // 2, 7)) for n in range(8, 257, 8)]
+    lines.append(_define("GEMMD_WGMMA_EACH(f)", " ".join(calls)))
     return lines
 
 # Registers of tcgen05.ld and .st: a power of two of them, in an array `registers`.

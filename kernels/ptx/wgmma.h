@@ -9,7 +9,7 @@
 //
 // Accumulators, m64nNk16: register i of thread t is row t / 32 * 16 + t % 32 / 4 +
 // i / 2 % 2 * 8, column i / 4 * 8 + t % 4 * 2 + i % 2. A in registers: those of mma_sync.h for
-// the 16 rows of each warp. wgmma_f16.h has the forms with an f16 accumulator.
+// the 16 rows of each warp.
 #pragma once
 
 #include "kernels/ptx/matrix_descriptor.h"
@@ -66,15 +66,15 @@ enum class WgmmaType : int { kF16, kBf16, kTf32 };
       "k8.f32.tf32.tf32 {" GEMMD_WGMMA_ALL_NAMES_##columns "}, " i0 ", " i1 ", p, 1, 1;\n}" \
       : GEMMD_WGMMA_ALL_FLOATS_##columns                                                    \
       : "l"(a_descriptor), "l"(b_descriptor), "r"(static_cast<std::uint32_t>(accumulate)))
-#define GEMMD_WGMMA_SHARED(columns, twice, i0, i1, i2, i3, i4, i5, i6) \
-  if constexpr (kColumns == columns) {                                 \
-    if constexpr (kType == WgmmaType::kTf32) {                         \
-      GEMMD_WGMMA_TF32_ASM(columns, i0, i1, i2);                       \
-    } else if constexpr (kType == WgmmaType::kBf16) {                  \
-      GEMMD_WGMMA_SHARED_ASM(columns, "bf16", i0, i1, i2, i3, i4);     \
-    } else {                                                           \
-      GEMMD_WGMMA_SHARED_ASM(columns, "f16", i0, i1, i2, i3, i4);      \
-    }                                                                  \
+#define GEMMD_WGMMA_SHARED(columns, i0, i1, i2, i3, i4, i5, i6)    \
+  if constexpr (kColumns == columns) {                             \
+    if constexpr (kType == WgmmaType::kTf32) {                     \
+      GEMMD_WGMMA_TF32_ASM(columns, i0, i1, i2);                   \
+    } else if constexpr (kType == WgmmaType::kBf16) {              \
+      GEMMD_WGMMA_SHARED_ASM(columns, "bf16", i0, i1, i2, i3, i4); \
+    } else {                                                       \
+      GEMMD_WGMMA_SHARED_ASM(columns, "f16", i0, i1, i2, i3, i4);  \
+    }                                                              \
   }
 #define GEMMD_WGMMA_REGISTERS_ASM(columns, type, i0, i1, i2, i3, i4, i5, i6)                   \
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, " i5                                          \
@@ -85,7 +85,7 @@ enum class WgmmaType : int { kF16, kBf16, kTf32 };
                : GEMMD_WGMMA_ALL_FLOATS_##columns                                              \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b_descriptor),                \
                  "r"(static_cast<std::uint32_t>(accumulate)), "n"(static_cast<int>(kBMajor)))
-#define GEMMD_WGMMA_REGISTERS(columns, twice, i0, i1, i2, i3, i4, i5, i6)     \
+#define GEMMD_WGMMA_REGISTERS(columns, i0, i1, i2, i3, i4, i5, i6)            \
   if constexpr (kColumns == columns) {                                        \
     if constexpr (kType == WgmmaType::kBf16) {                                \
       GEMMD_WGMMA_REGISTERS_ASM(columns, "bf16", i0, i1, i2, i3, i4, i5, i6); \
@@ -111,8 +111,7 @@ GEMMD_DEVICE void Wgmma(float (&d)[kColumns / 2], std::uint64_t a_descriptor,
   static_assert(kColumns % 8 == 0 && kColumns >= 8 && kColumns <= 256);
   static_assert(kType != WgmmaType::kTf32 || (kAMajor == Major::kK && kBMajor == Major::kK));
 #ifdef __CUDACC__
-  GEMMD_WGMMA_EACH_TO_128(GEMMD_WGMMA_SHARED)
-  GEMMD_WGMMA_EACH_ABOVE_128(GEMMD_WGMMA_SHARED)
+  GEMMD_WGMMA_EACH(GEMMD_WGMMA_SHARED)
 #else
   emulator::WgmmaMultiply({kWgmmaFormat<kType>, kColumns, kAMajor == Major::kMn,
                            kBMajor == Major::kMn, accumulate, a_descriptor, b_descriptor},
@@ -128,8 +127,7 @@ GEMMD_DEVICE void WgmmaRegisters(float (&d)[kColumns / 2], const std::uint32_t (
   static_assert(kColumns % 8 == 0 && kColumns >= 8 && kColumns <= 256);
   static_assert(kType != WgmmaType::kTf32);  // no kernel needs it
 #ifdef __CUDACC__
-  GEMMD_WGMMA_EACH_TO_128(GEMMD_WGMMA_REGISTERS)
-  GEMMD_WGMMA_EACH_ABOVE_128(GEMMD_WGMMA_REGISTERS)
+  GEMMD_WGMMA_EACH(GEMMD_WGMMA_REGISTERS)
 #else
   emulator::WgmmaMultiply(
       {kWgmmaFormat<kType>, kColumns, false, kBMajor == Major::kMn, accumulate, 0, b_descriptor}, d,

@@ -8,7 +8,7 @@
 #include "kernels/hopper/f64/line_order.h"
 #include "kernels/hopper/f64/producer.h"
 #include "kernels/ptx/barriers.h"
-#include "kernels/ptx/mma_sync_types.h"
+#include "kernels/ptx/mma_sync_f64.h"
 
 namespace gemmd::hopper::f64 {
 inline namespace GEMMD_BACKEND {

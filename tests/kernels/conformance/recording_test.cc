@@ -35,7 +35,7 @@ Recording Record(const VectorSet& set) {
 TEST(Recording, WhatWasRecordedReplaysEqual) {
   for (const char* name :
        {"mma_m16n8k16_bf16_f32", "ldmatrix_stmatrix", "cvt_f16x2_bf16x2", "wgmma_m64n24k16_f16_f32",
-        "wgmma_m64n64k16_f16_f16_a_registers", "tma_load_store"}) {
+        "wgmma_m64n64k16_bf16_f32_a_registers", "tma_load_store"}) {
     const VectorSet set = Small(name, 16);
     const Recording recording = Record(set);
     EXPECT_EQ(recording.head, "somewhere; 2026-01-02");

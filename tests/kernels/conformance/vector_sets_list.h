@@ -5,7 +5,7 @@
 #include "kernels/ptx/launch.h"
 #include "tests/kernels/conformance/convert_vectors.h"
 #include "tests/kernels/conformance/matrix_memory_vectors.h"
-#include "tests/kernels/conformance/mma_types_vectors.h"
+#include "tests/kernels/conformance/mma_f64_vectors.h"
 #include "tests/kernels/conformance/mma_vectors.h"
 #include "tests/kernels/conformance/tensor_copy_set.h"
 #include "tests/kernels/conformance/vector_sets.h"
@@ -61,7 +61,7 @@ void AppendWgmma(std::vector<VectorSet>* sets) {
   sets->push_back(
       {absl::StrCat("wgmma_m64n", kColumns, "k16_", FormName(kForm),
                     kARegisters ? "_a_registers" : ""),
-       number, kWgmmaBlocks, kWgmmaThreads, kWgmmaInstructions, WgmmaWords(kForm, kColumns),
+       number, kWgmmaBlocks, kWgmmaThreads, kWgmmaInstructions, WgmmaWords(kColumns),
        RunVectors<WgmmaVectors<kForm, kColumns, kARegisters>, WgmmaSharedBytes(kColumns)>});
 }
 
@@ -85,17 +85,15 @@ void AppendWgmmas(std::vector<VectorSet>* sets) {
   AppendWgmma<kForm, 256, false>(sets);
   AppendWgmma<kForm, 64, true>(sets);
   AppendWgmma<kForm, 256, true>(sets);
-  if constexpr (kForm != Form::kF16ToF16) {
-    AppendWgmma<kForm, 8, false>(sets);
-    AppendWgmma<kForm, 24, false>(sets);
-    AppendWgmma<kForm, 184, false>(sets);
-  }
+  AppendWgmma<kForm, 8, false>(sets);
+  AppendWgmma<kForm, 24, false>(sets);
+  AppendWgmma<kForm, 184, false>(sets);
 }
 
 template <int kColumns>
 void AppendWgmmaTf32(std::vector<VectorSet>* sets) {
   sets->push_back({absl::StrCat("wgmma_m64n", kColumns, "k8_tf32"), 7000 + kColumns, kWgmmaBlocks,
-                   kWgmmaThreads, kWgmmaInstructions, WgmmaWords(Form::kF16ToF32, kColumns),
+                   kWgmmaThreads, kWgmmaInstructions, WgmmaWords(kColumns),
                    RunVectors<WgmmaTf32Vectors<kColumns>, WgmmaSharedBytes(kColumns)>});
 }
 
@@ -104,12 +102,6 @@ inline std::vector<VectorSet> MakeVectorSets() {
   AppendMma<Form::kF16ToF32>(&sets);
   AppendMma<Form::kBf16ToF32>(&sets);
   AppendMma<Form::kF16ToF16>(&sets);
-  sets.push_back({"mma_m16n8k8_tf32", 4, kMmaBlocks, 32, kMmaInstructions, 4,
-                  RunVectors<MmaTypesVectors<OtherType::kTf32>, 0>});
-  sets.push_back({"mma_m16n8k32_int8", 5, kMmaBlocks, 32, kMmaInstructions, 4,
-                  RunVectors<MmaTypesVectors<OtherType::kInt8>, 0>});
-  sets.push_back({"mma_m8n8k4_f64", 6, kMmaBlocks, 32, kMmaInstructions, 4,
-                  RunVectors<MmaTypesVectors<OtherType::kF64>, 0>});
   AppendF64Rows16<4>(&sets);
   AppendF64Rows16<8>(&sets);
   AppendF64Rows16<16>(&sets);
@@ -119,7 +111,6 @@ inline std::vector<VectorSet> MakeVectorSets() {
                   RunVectors<ConvertVectors, 0>});
   AppendWgmmas<Form::kF16ToF32>(&sets);
   AppendWgmmas<Form::kBf16ToF32>(&sets);
-  AppendWgmmas<Form::kF16ToF16>(&sets);
   AppendWgmmaTf32<8>(&sets);
   AppendWgmmaTf32<64>(&sets);
   AppendWgmmaTf32<128>(&sets);

@@ -2,11 +2,19 @@
 // K-major and not swizzled.
 #pragma once
 
-#include "tests/kernels/conformance/mma_types_vectors.h"
 #include "tests/kernels/conformance/wgmma_vectors.h"
 
 namespace gemmd::conformance {
 inline namespace GEMMD_BACKEND {
+
+// A binary32 factor; the lowest 13 bits are random too, and must not matter.
+GEMMD_DEVICE std::uint32_t RandomTf32(OperandClass operands, bool is_b, std::uint64_t random) {
+  const std::uint32_t high = RandomHalf(true, operands, is_b, static_cast<std::uint32_t>(random))
+                             << 16;
+  const auto low = static_cast<std::uint32_t>(random >> 48);
+  const bool is_special = operands == OperandClass::kSpecial || operands == OperandClass::kSparse;
+  return is_special ? high : high | low;
+}
 
 // Rows of 8 numbers from `base`, as FillOperand() lays out 16 halves.
 GEMMD_DEVICE void FillTf32Operand(ptx::SharedAddress base, std::uint32_t rows,
@@ -22,7 +30,7 @@ GEMMD_DEVICE void FillTf32Operand(ptx::SharedAddress base, std::uint32_t rows,
 template <int kColumns>
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kWgmmaThreads, 1)
     WgmmaTf32Vectors(const GEMMD_GRID_CONSTANT VectorParams params) {
-  constexpr std::uint32_t kWords = WgmmaWords(Form::kF16ToF32, kColumns);
+  constexpr std::uint32_t kWords = WgmmaWords(kColumns);
   const std::uint32_t block = params.first_block + ptx::BlockIndexX();
   const auto operands = static_cast<OperandClass>(block % kOperandClasses);
   const ptx::SharedAddress a = ptx::SharedBase();

@@ -7,7 +7,6 @@
 #include "kernels/ptx/fences.h"
 #include "kernels/ptx/shared_memory.h"
 #include "kernels/ptx/wgmma.h"
-#include "kernels/ptx/wgmma_f16.h"
 #include "tests/kernels/conformance/mma_vectors.h"
 
 namespace gemmd::conformance {
@@ -19,9 +18,7 @@ inline constexpr std::uint32_t kWgmmaThreads = 128;
 constexpr std::uint32_t WgmmaSharedBytes(int columns) {
   return (64 + static_cast<std::uint32_t>(columns)) * 32;
 }
-constexpr std::uint32_t WgmmaWords(Form form, int columns) {
-  return static_cast<std::uint32_t>(form == Form::kF16ToF16 ? columns / 4 : columns / 2);
-}
+constexpr std::uint32_t WgmmaWords(int columns) { return static_cast<std::uint32_t>(columns / 2); }
 
 inline namespace GEMMD_BACKEND {
 
@@ -43,7 +40,7 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kWgmmaThreads, 1)
     WgmmaVectors(const GEMMD_GRID_CONSTANT VectorParams params) {
   constexpr bool kIsBf16 = kForm == Form::kBf16ToF32;
   constexpr auto kType = kIsBf16 ? ptx::WgmmaType::kBf16 : ptx::WgmmaType::kF16;
-  constexpr std::uint32_t kWords = WgmmaWords(kForm, kColumns);
+  constexpr std::uint32_t kWords = WgmmaWords(kColumns);
   const std::uint32_t block = params.first_block + ptx::BlockIndexX();
   const auto operands = static_cast<OperandClass>(block % kOperandClasses);
   const ptx::SharedAddress a = ptx::SharedBase();
@@ -64,36 +61,20 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kWgmmaThreads, 1)
         fragment[i] = RandomPair(kIsBf16, operands, false, RandomBits(key, first + kWords + i));
       }
     }
-    if constexpr (kForm == Form::kF16ToF16) {
-      std::uint32_t d[kWords];
-      for (std::uint32_t i = 0; i < kWords; ++i) {
-        d[i] = RandomPair(false, operands, false, RandomBits(key, first + i));
-      }
-      ptx::WgmmaFence();
-      if constexpr (kARegisters) {
-        ptx::WgmmaF16Registers<kColumns>(d, fragment, b_descriptor, true);
-      } else {
-        ptx::WgmmaF16<kColumns>(d, a_descriptor, b_descriptor, true);
-      }
-      ptx::WgmmaCommit();
-      ptx::WgmmaWait<0>();
-      for (std::uint32_t i = 0; i < kWords; ++i) sink.Add(instruction, i, d[i]);
+    float d[kWords];
+    for (std::uint32_t i = 0; i < kWords; ++i) {
+      d[i] = ptx::FloatOfBits(RandomAddend(operands, RandomBits(key, first + i)));
+    }
+    ptx::WgmmaFence();
+    if constexpr (kARegisters) {
+      ptx::WgmmaRegisters<kType, kColumns>(d, fragment, b_descriptor, true);
     } else {
-      float d[kWords];
-      for (std::uint32_t i = 0; i < kWords; ++i) {
-        d[i] = ptx::FloatOfBits(RandomAddend(operands, RandomBits(key, first + i)));
-      }
-      ptx::WgmmaFence();
-      if constexpr (kARegisters) {
-        ptx::WgmmaRegisters<kType, kColumns>(d, fragment, b_descriptor, true);
-      } else {
-        ptx::Wgmma<kType, kColumns>(d, a_descriptor, b_descriptor, true);
-      }
-      ptx::WgmmaCommit();
-      ptx::WgmmaWait<0>();
-      for (std::uint32_t i = 0; i < kWords; ++i) {
-        sink.Add(instruction, i, ptx::BitsOfFloat(d[i]));
-      }
+      ptx::Wgmma<kType, kColumns>(d, a_descriptor, b_descriptor, true);
+    }
+    ptx::WgmmaCommit();
+    ptx::WgmmaWait<0>();
+    for (std::uint32_t i = 0; i < kWords; ++i) {
+      sink.Add(instruction, i, ptx::BitsOfFloat(d[i]));
     }
     ptx::SyncThreads();
   }

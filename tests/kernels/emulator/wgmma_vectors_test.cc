@@ -1,5 +1,5 @@
 // wgmma gives the bits that an H200 gave: K-major and MN-major operands with every swizzle,
-// A in registers, f32 and f16 accumulators.
+// A in registers.
 #include "tests/kernels/ptx/wgmma_vectors.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ struct CompareWithRecorded {
     const std::vector<std::uint16_t> fragments = WgmmaHalves(kForm, 128 * 16, 2);
     for (const ptx::Swizzle swizzle : kWgmmaSwizzles) {
       const std::string name = WgmmaVectorName(kForm, kColumns, kA, kBMajor, swizzle);
-      std::vector<std::uint32_t> out(WgmmaOutputWords(kForm, kColumns));
+      std::vector<std::uint32_t> out(WgmmaOutputWords(kColumns));
       ptx::WgmmaProbeParams params =
           WgmmaSpecs(kA == ptx::WgmmaA::kMnMajor, kBMajor == ptx::Major::kMn, swizzle);
       params.shared = reinterpret_cast<const ptx::Vector4*>(shared.data());

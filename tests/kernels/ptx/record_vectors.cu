@@ -79,7 +79,7 @@ struct RecordWgmma {
     OnDevice<std::uint16_t> shared(WgmmaHalves(kForm, ptx::kWgmmaProbeShared / 2, 1));
     OnDevice<std::uint16_t> fragments(WgmmaHalves(kForm, 128 * 16, 2));
     for (const ptx::Swizzle swizzle : kWgmmaSwizzles) {
-      OnDevice<std::uint32_t> out(std::vector<std::uint32_t>(WgmmaOutputWords(kForm, kColumns)));
+      OnDevice<std::uint32_t> out(std::vector<std::uint32_t>(WgmmaOutputWords(kColumns)));
       ptx::WgmmaProbeParams params =
           WgmmaSpecs(kA == ptx::WgmmaA::kMnMajor, kBMajor == ptx::Major::kMn, swizzle);
       params.shared = reinterpret_cast<const ptx::Vector4*>(shared.data());

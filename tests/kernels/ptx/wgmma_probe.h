@@ -9,11 +9,10 @@
 #include "kernels/ptx/indices.h"
 #include "kernels/ptx/shared_memory.h"
 #include "kernels/ptx/wgmma.h"
-#include "kernels/ptx/wgmma_f16.h"
 
 namespace gemmd::ptx {
 
-enum class WgmmaForm : int { kF16ToF32, kBf16ToF32, kF16ToF16 };
+enum class WgmmaForm : int { kF16ToF32, kBf16ToF32 };
 enum class WgmmaA : int { kKMajor, kMnMajor, kRegisters };
 
 inline constexpr std::uint32_t kWgmmaProbeShared = 96 * 1024;
@@ -30,7 +29,7 @@ struct WgmmaOperandSpec {
 struct WgmmaProbeParams {
   const Vector4* shared;           // kWgmmaProbeShared bytes
   const std::uint32_t* fragments;  // two times four words a thread
-  std::uint32_t* out;              // N / 2 words a thread, or N / 4
+  std::uint32_t* out;              // N / 2 words a thread
   WgmmaOperandSpec a;
   WgmmaOperandSpec b;
 };
@@ -42,10 +41,9 @@ GEMMD_DEVICE std::uint64_t WgmmaProbeDescriptor(const WgmmaOperandSpec& spec) {
 template <WgmmaForm kForm, int kColumns, WgmmaA kA, Major kBMajor>
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(128, 1)
     WgmmaProbe(const GEMMD_GRID_CONSTANT WgmmaProbeParams params) {
-  constexpr bool kIsF16 = kForm == WgmmaForm::kF16ToF16;
   constexpr auto kType = kForm == WgmmaForm::kBf16ToF32 ? WgmmaType::kBf16 : WgmmaType::kF16;
   constexpr Major kAMajor = kA == WgmmaA::kMnMajor ? Major::kMn : Major::kK;
-  constexpr int kWords = kIsF16 ? kColumns / 4 : kColumns / 2;
+  constexpr int kWords = kColumns / 2;
   const std::uint32_t thread = ThreadIndex();
   for (std::uint32_t i = thread; i < kWgmmaProbeShared / 16; i += 128) {
     StoreShared(SharedBase() + 16 * i, LoadGlobal(params.shared + i));
@@ -60,35 +58,21 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(128, 1)
   }
   const std::uint64_t a = WgmmaProbeDescriptor(params.a);
   const std::uint64_t b = WgmmaProbeDescriptor(params.b);
-  std::uint32_t words[kWords];
-  if constexpr (kIsF16) {
-    for (std::uint32_t& word : words) word = 0x7c007c00;  // must be ignored at first
-    WgmmaFence();
-    if constexpr (kA == WgmmaA::kRegisters) {
-      WgmmaF16Registers<kColumns, kBMajor>(words, first, b, false);
-      WgmmaF16Registers<kColumns, kBMajor>(words, second, b, true);
-    } else {
-      WgmmaF16<kColumns, kAMajor, kBMajor>(words, a, b, false);
-      WgmmaF16<kColumns, kAMajor, kBMajor>(words, a, b, true);
-    }
-    WgmmaCommit();
-    WgmmaWait<0>();
+  float sum[kWords];
+  for (float& each : sum) each = FloatOfBits(0x7f800000);  // must be ignored at first
+  WgmmaFence();
+  if constexpr (kA == WgmmaA::kRegisters) {
+    WgmmaRegisters<kType, kColumns, kBMajor>(sum, first, b, false);
+    WgmmaRegisters<kType, kColumns, kBMajor>(sum, second, b, true);
   } else {
-    float sum[kWords];
-    for (float& each : sum) each = FloatOfBits(0x7f800000);
-    WgmmaFence();
-    if constexpr (kA == WgmmaA::kRegisters) {
-      WgmmaRegisters<kType, kColumns, kBMajor>(sum, first, b, false);
-      WgmmaRegisters<kType, kColumns, kBMajor>(sum, second, b, true);
-    } else {
-      Wgmma<kType, kColumns, kAMajor, kBMajor>(sum, a, b, false);
-      Wgmma<kType, kColumns, kAMajor, kBMajor>(sum, a, b, true);
-    }
-    WgmmaCommit();
-    WgmmaWait<0>();
-    for (int i = 0; i < kWords; ++i) words[i] = BitsOfFloat(sum[i]);
+    Wgmma<kType, kColumns, kAMajor, kBMajor>(sum, a, b, false);
+    Wgmma<kType, kColumns, kAMajor, kBMajor>(sum, a, b, true);
   }
-  for (int i = 0; i < kWords; ++i) StoreGlobal(params.out + thread * kWords + i, words[i]);
+  WgmmaCommit();
+  WgmmaWait<0>();
+  for (int i = 0; i < kWords; ++i) {
+    StoreGlobal(params.out + thread * kWords + i, BitsOfFloat(sum[i]));
+  }
 }
 
 }  // namespace GEMMD_BACKEND

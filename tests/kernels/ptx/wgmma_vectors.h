@@ -35,14 +35,10 @@ void ForEachWgmmaProbe(const F& f) {
   ForEachMajor<ptx::WgmmaForm::kBf16ToF32, 64>(f);
   ForEachMajor<ptx::WgmmaForm::kBf16ToF32, 8>(f);
   ForEachMajor<ptx::WgmmaForm::kBf16ToF32, 184>(f);
-  ForEachMajor<ptx::WgmmaForm::kF16ToF16, 64>(f);
-  ForEachMajor<ptx::WgmmaForm::kF16ToF16, 16>(f);
-  ForEachMajor<ptx::WgmmaForm::kF16ToF16, 256>(f);
 }
 
-inline std::size_t WgmmaOutputWords(ptx::WgmmaForm form, int columns) {
-  const int words = form == ptx::WgmmaForm::kF16ToF16 ? columns / 4 : columns / 2;
-  return static_cast<std::size_t>(128 * words);
+inline std::size_t WgmmaOutputWords(int columns) {
+  return static_cast<std::size_t>(128 * columns / 2);
 }
 
 inline constexpr ptx::Swizzle kWgmmaSwizzles[] = {ptx::Swizzle::kNone, ptx::Swizzle::k32B,
@@ -50,7 +46,7 @@ inline constexpr ptx::Swizzle kWgmmaSwizzles[] = {ptx::Swizzle::kNone, ptx::Swiz
 
 inline std::string WgmmaVectorName(ptx::WgmmaForm form, int columns, ptx::WgmmaA a,
                                    ptx::Major b_major, ptx::Swizzle swizzle) {
-  static const char* const kForms[] = {"f16_f32", "bf16_f32", "f16_f16"};
+  static const char* const kForms[] = {"f16_f32", "bf16_f32"};
   static const char* const kA[] = {"k", "mn", "registers"};
   return std::string("wgmma_") + kForms[static_cast<int>(form)] + "_n" + std::to_string(columns) +
          "_a_" + kA[static_cast<int>(a)] + "_b_" + (b_major == ptx::Major::kK ? "k" : "mn") +
