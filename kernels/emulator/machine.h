@@ -148,7 +148,7 @@ struct TensorEngine {
   Agent agent = 0;
   bool has_agent = false;
   Step issued = 0;
-  Step done = 0;  // of loads and stores: those that a wait is behind
+  Step done = 0;  // of loads: those that a wait is behind
 };
 
 // A tcgen05.ld whose registers have not been waited for.
@@ -161,9 +161,7 @@ struct FlyingTensorLoad {
 struct TensorWork {
   TensorEngine products;  // and copies
   TensorEngine loads;
-  TensorEngine stores;
   std::vector<OperationId> product_operations;  // that have not landed when last seen
-  std::vector<OperationId> store_operations;
   std::vector<FlyingTensorLoad> flying_loads;
   // Steps of everybody's engines that are over, for tcgen05 instructions that follow.
   VectorClock view;

@@ -64,7 +64,6 @@ struct Buffer {
 struct Dimensions {
   std::uint32_t x = 1;
   std::uint32_t y = 1;
-  std::uint32_t z = 1;
 };
 
 struct LaunchRequest {
@@ -120,7 +119,7 @@ struct Statistics {
 
 struct Report {
   Violation violation = Violation::kNone;
-  // "race: ... [kernel sm80/a05, block (0, 1, 0), thread 37, gemm.h:123]"
+  // "race: ... [kernel sm80/a05, block (0, 1), thread 37, gemm.h:123]"
   std::string message;
   Statistics statistics;
 

@@ -150,9 +150,8 @@ void Tcgen05Relinquish(std::uint32_t group, const CallSite& site) {
 void Tcgen05FenceBefore(const CallSite& site) {
   if (IsSkipped(site)) return;
   Thread& thread = CurrentThread();
-  for (const TensorEngine* engine : {&thread.tensor.loads, &thread.tensor.stores}) {
-    if (engine->has_agent) thread.knows.generic.Raise(engine->agent, engine->done);
-  }
+  const TensorEngine& loads = thread.tensor.loads;
+  if (loads.has_agent) thread.knows.generic.Raise(loads.agent, loads.done);
   thread.knows.tensor_order.Join(thread.tensor.order);
 }
 

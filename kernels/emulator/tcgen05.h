@@ -6,8 +6,8 @@
 // `group`: 1, or 2 for the blocks of ranks 2 * i and 2 * i + 1 together.
 //
 // Not emulated, and reported: .ws, .sp, kinds but f16, mxf8f6f4, mxf4 and mxf4nvf4, disabled lanes,
-// scaled input, shift, the shapes of ld, st and cp that have no wrapper, M of 128 in a pair with A
-// in tensor memory or with scales. Blocks of different clusters do not share tensor memory here, as
+// scaled input, shift, A in tensor memory, st, the shapes of ld and cp that have no wrapper, M of
+// 128 in a pair with scales. Blocks of different clusters do not share tensor memory here, as
 // those of one multiprocessor do.
 #pragma once
 
@@ -28,13 +28,12 @@ void Tcgen05Dealloc(std::uint32_t address, std::uint32_t columns, std::uint32_t 
 // The block allocates no more.
 void Tcgen05Relinquish(std::uint32_t group, const CallSite& site);
 
-// D (+)= A * B by kind::f16, 16 deep, issued by one thread. `b` and, unless A lies in tensor
-// memory, `a` are matrix descriptors, which hold in each block of a pair for its own memory;
-// `instruction` says types, shape, majors and signs.
+// D (+)= A * B by kind::f16, 16 deep, issued by one thread. `a` and `b` are matrix descriptors,
+// which hold in each block of a pair for its own memory; `instruction` says types, shape, majors
+// and signs.
 struct Tcgen05Product {
   std::uint32_t group;
   std::uint32_t d;
-  bool a_is_in_tensor_memory;
   std::uint64_t a;
   std::uint64_t b;
   std::uint32_t instruction;
@@ -65,32 +64,27 @@ struct Tcgen05ScaledProduct {
 };
 void Tcgen05MultiplyScaled(const Tcgen05ScaledProduct& product, const CallSite& site);
 
-// From shared memory, as `descriptor` says, by one thread, in each block of a pair.
-enum class Tcgen05CopyShape : std::uint8_t {
-  k32x128bWarpx4,  // 32 lines of 16 bytes to each quarter of the lanes
-  k128x256b,       // 128 lines of 32 bytes
-};
-void Tcgen05Copy(Tcgen05CopyShape shape, std::uint32_t address, std::uint64_t descriptor,
-                 std::uint32_t group, const CallSite& site);
+// Shape 32x128b.warpx4: from shared memory, as `descriptor` says, 32 lines of 16 bytes to each
+// quarter of the lanes, by one thread, in each block of a pair.
+void Tcgen05Copy(std::uint32_t address, std::uint64_t descriptor, std::uint32_t group,
+                 const CallSite& site);
 
-// Between `count` registers and tensor memory, by all lanes of a warp, which reach a quarter of the
+// From tensor memory to `count` registers, by all lanes of a warp, which reach a quarter of the
 // lanes: those from 32 * (warp % 4).
 //   k32x32b    register i of thread t: lane t, column i
 //   k16x256b   register i of thread t: lane t / 4 + 8 * (i / 2 % 2) of 16, column
 //              8 * (i / 4) + 2 * (t % 4) + i % 2
 // Packed, a register is the low halves of columns 2 * c and 2 * c + 1, where c is as above.
 enum class Tcgen05Shape : std::uint8_t { k32x32b, k16x256b };
-struct Tcgen05Move {
+struct Tcgen05LoadForm {
   Tcgen05Shape shape;
   std::uint32_t count;
   bool is_packed;
   std::uint32_t address;
 };
 // The registers are NaN until the wait.
-void Tcgen05Load(const Tcgen05Move& move, std::uint32_t* registers, const CallSite& site);
-void Tcgen05Store(const Tcgen05Move& move, const std::uint32_t* registers, const CallSite& site);
+void Tcgen05Load(const Tcgen05LoadForm& form, std::uint32_t* registers, const CallSite& site);
 void Tcgen05WaitLoad(const CallSite& site);
-void Tcgen05WaitStore(const CallSite& site);
 
 void Tcgen05FenceBefore(const CallSite& site);
 void Tcgen05FenceAfter(const CallSite& site);

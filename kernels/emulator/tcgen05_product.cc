@@ -21,12 +21,11 @@ namespace gemmd::emulator {
 namespace {
 
 constexpr std::uint32_t kHalfBytes = 2;
-constexpr std::uint32_t kHalfColumns = kBlockBytes / 4;  // a row of A in tensor memory
 constexpr std::uint32_t kChunkBytes = 16;
 
-// Where rows of D, and of A in tensor memory, lie in one block. PTX ISA, "Data Path Layout
-// Organization": D (M of 128) and A (256 in a pair) have a row a lane; F (64) 16 rows in each
-// quarter of the lanes; B (128 in a pair) has the right half of the columns in lanes 64 and up.
+// Where rows of D lie in one block. PTX ISA, "Data Path Layout Organization": D (M of 128) and A
+// (256 in a pair) have a row a lane; F (64) 16 rows in each quarter of the lanes; B (128 in a pair)
+// has the right half of the columns in lanes 64 and up.
 struct Accumulators {
   std::uint32_t rows;  // of this block
   std::uint32_t columns;
@@ -41,25 +40,23 @@ struct Accumulators {
     return {row + column / width * 64, at.column + column % width};
   }
 
-  // Their cells, in `width` columns of tensor memory from `column` on.
-  std::vector<TensorBox> Boxes(Block& block, std::uint32_t column, std::uint32_t width) const {
-    if (!is_half) return {{&block, 0, kTensorLanes, column, width}};
+  // Their cells.
+  std::vector<TensorBox> Boxes(Block& block) const {
+    const std::uint32_t width = is_folded ? columns / 2 : columns;
+    if (!is_half) return {{&block, 0, kTensorLanes, at.column, width}};
     std::vector<TensorBox> boxes;
     for (std::uint32_t lane = at.lane; lane < kTensorLanes; lane += 32) {
-      boxes.push_back({&block, lane, 16, column, width});
+      boxes.push_back({&block, lane, 16, at.column, width});
     }
     return boxes;
   }
-  std::uint32_t width() const { return is_folded ? columns / 2 : columns; }
 };
 
 // One product as it was issued.
 struct IssuedProduct {
   Tcgen05Instruction instruction;
   bool accumulate;
-  bool a_is_in_tensor_memory;
   Accumulators d;  // alike in both blocks of a pair
-  TensorAddress a_at;
   std::vector<Block*> blocks;
   std::vector<MatrixOperand> a;  // of each block
   std::vector<MatrixOperand> b;
@@ -69,19 +66,6 @@ void Negate(std::vector<HalfLine>* lines) {
   for (HalfLine& line : *lines) {
     for (std::uint16_t& element : line) element ^= 0x8000u;
   }
-}
-
-// Rows of A out of tensor memory: two elements a word.
-std::vector<HalfLine> LoadRows(const IssuedProduct& product, Block& block) {
-  std::vector<HalfLine> rows(product.d.rows);
-  for (std::uint32_t row = 0; row < rows.size(); ++row) {
-    const std::uint32_t lane = product.d.Of(row, 0).lane;
-    for (std::uint32_t i = 0; i < kHalfColumns; ++i) {
-      const std::uint32_t word = TensorWord(block, lane, product.a_at.column + i);
-      std::memcpy(&rows[row][std::size_t{2} * i], &word, sizeof word);
-    }
-  }
-  return rows;
 }
 
 std::vector<ColumnFactors> PrepareB(const IssuedProduct& product) {
@@ -136,9 +120,7 @@ void LandProduct(const IssuedProduct& product) {
   for (std::size_t i = 0; i < product.blocks.size(); ++i) {
     Block& block = *product.blocks[i];
     std::vector<HalfLine> lines =
-        product.a_is_in_tensor_memory
-            ? LoadRows(product, block)
-            : LoadLines<std::uint16_t>(*block.cluster, product.a[i], product.d.rows);
+        LoadLines<std::uint16_t>(*block.cluster, product.a[i], product.d.rows);
     if (product.instruction.negates_a) Negate(&lines);
     for (std::uint32_t row = 0; row < product.d.rows; ++row) {
       const RowFactors a = PrepareRow(product.instruction.format, lines[row]);
@@ -190,7 +172,6 @@ void Tcgen05Multiply(const Tcgen05Product& product, const CallSite& site) {
   IssuedProduct issued = {};
   issued.instruction = DecodeTcgen05Instruction(product.instruction, product.group, site);
   issued.accumulate = product.accumulate;
-  issued.a_is_in_tensor_memory = product.a_is_in_tensor_memory;
   issued.blocks = BlocksOfGroup(product.group);
   const Tcgen05Instruction& instruction = issued.instruction;
   const TensorAddress at = SplitTensorAddress(product.d);
@@ -198,15 +179,6 @@ void Tcgen05Multiply(const Tcgen05Product& product, const CallSite& site) {
   const bool is_folded = product.group == 2 && instruction.rows == 128;
   issued.d = {instruction.rows / product.group, instruction.columns, at, is_half, is_folded};
   CheckTensorLane(at, is_half, what, site);
-  if (product.a_is_in_tensor_memory) {
-    issued.a_at = SplitTensorAddress(static_cast<std::uint32_t>(product.a));
-    CheckTensorLane(issued.a_at, is_half, what, site);
-    if (is_folded || instruction.a_is_mn_major || (is_half && issued.a_at.lane != at.lane)) {
-      Fail(Violation::kBadOperand, site,
-           absl::StrCat(what, ": A in tensor memory is K-major, in D's lanes, and not emulated ",
-                        "with M of 128 in a pair"));
-    }
-  }
 
   const std::uint16_t accumulator =
       FindAccumulator(*issued.blocks[0], {product.d, instruction.rows, instruction.columns,
@@ -217,20 +189,13 @@ void Tcgen05Multiply(const Tcgen05Product& product, const CallSite& site) {
                                product.accumulate};
   for (Block* block : issued.blocks) {
     const auto half = [](bool is_mn_major) { return OperandForm{kHalfBytes, is_mn_major}; };
-    if (product.a_is_in_tensor_memory) {
-      for (const TensorBox& box : issued.d.Boxes(*block, issued.a_at.column, kHalfColumns)) {
-        CheckTensorBox(box, what, site);
-        CheckTensorRead(box, access, what, site);
-      }
-    } else {
-      issued.a.push_back(
-          DecodeTcgen05Matrix(product.a, half(instruction.a_is_mn_major), block->rank, site));
-      CheckMatrixRead(issued.a.back(), issued.d.rows, agent, step, what, site);
-    }
+    issued.a.push_back(
+        DecodeTcgen05Matrix(product.a, half(instruction.a_is_mn_major), block->rank, site));
+    CheckMatrixRead(issued.a.back(), issued.d.rows, agent, step, what, site);
     issued.b.push_back(
         DecodeTcgen05Matrix(product.b, half(instruction.b_is_mn_major), block->rank, site));
     CheckMatrixRead(issued.b.back(), instruction.columns / product.group, agent, step, what, site);
-    for (const TensorBox& box : issued.d.Boxes(*block, at.column, issued.d.width())) {
+    for (const TensorBox& box : issued.d.Boxes(*block)) {
       CheckTensorBox(box, what, site);
       CheckTensorWrite(box, access, what, site);
     }
@@ -240,14 +205,13 @@ void Tcgen05Multiply(const Tcgen05Product& product, const CallSite& site) {
   PostProduct(first, accumulator, [issued = std::move(issued)] { LandProduct(issued); });
 }
 
-void Tcgen05Copy(Tcgen05CopyShape shape, std::uint32_t address, std::uint64_t descriptor,
-                 std::uint32_t group, const CallSite& site) {
+void Tcgen05Copy(std::uint32_t address, std::uint64_t descriptor, std::uint32_t group,
+                 const CallSite& site) {
   const char* what = "tcgen05.cp";
   CheckTensorGroup(group, what, site);
   Thread& thread = CurrentThread();
-  const bool is_wide = shape == Tcgen05CopyShape::k128x256b;
-  const std::uint32_t lines = is_wide ? kTensorLanes : 32;
-  const std::uint32_t chunks = is_wide ? 2 : 1;
+  constexpr std::uint32_t kLines = 32;
+  constexpr std::uint32_t kWords = kChunkBytes / 4;
   const TensorAddress at = SplitTensorAddress(address);
   CheckTensorLane(at, false, what, site);
   const std::vector<Block*> blocks = BlocksOfGroup(group);
@@ -258,26 +222,22 @@ void Tcgen05Copy(Tcgen05CopyShape shape, std::uint32_t address, std::uint64_t de
   for (Block* block : blocks) {
     // Its elements are what a chunk is: the layout is one of 16 bytes by lines.
     const MatrixOperand source = DecodeTcgen05Matrix(descriptor, {1, false}, block->rank, site);
-    for (std::uint32_t line = 0; line < lines; ++line) {
-      for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-        const std::uint32_t from = source.ChunkAddress(line, chunk);
-        SharedBytes(from, kChunkBytes, kChunkBytes, what, site);
-        CheckAsyncRead(from, kChunkBytes, agent, step, what, site);
-      }
+    for (std::uint32_t line = 0; line < kLines; ++line) {
+      const std::uint32_t from = source.ChunkAddress(line, 0);
+      SharedBytes(from, kChunkBytes, kChunkBytes, what, site);
+      CheckAsyncRead(from, kChunkBytes, agent, step, what, site);
     }
-    const TensorBox box = {block, 0, kTensorLanes, at.column, chunks * 4};
+    const TensorBox box = {block, 0, kTensorLanes, at.column, kWords};
     CheckTensorBox(box, what, site);
     CheckTensorWrite(box, {agent, step, TensorCell::Writer::kCopy}, what, site);
-    const OperationId id = Post(*block->cluster, [block, source, at, lines, chunks] {
+    const OperationId id = Post(*block->cluster, [block, source, at] {
       for (std::uint32_t lane = 0; lane < kTensorLanes; ++lane) {
-        for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
-          std::array<std::uint32_t, 4> words;
-          std::memcpy(words.data(),
-                      LandedBytes(*block->cluster, source.ChunkAddress(lane % lines, chunk)),
-                      kChunkBytes);
-          for (std::uint32_t i = 0; i < 4; ++i) {
-            TensorWord(*block, lane, at.column + chunk * 4 + i) = words[i];
-          }
+        std::array<std::uint32_t, kWords> words;
+        std::memcpy(words.data(),
+                    LandedBytes(*block->cluster, source.ChunkAddress(lane % kLines, 0)),
+                    kChunkBytes);
+        for (std::uint32_t i = 0; i < kWords; ++i) {
+          TensorWord(*block, lane, at.column + i) = words[i];
         }
       }
     });

@@ -11,7 +11,7 @@ namespace gemmd::emulator {
 
 // Element index of a box's corner; parts of the box may lie outside the tensor.
 struct Coordinates {
-  std::int32_t at[kMaxTensorRank] = {0, 0, 0, 0, 0};
+  std::int32_t at[kMaxTensorRank] = {0, 0, 0, 0};
 };
 
 // Fills the box at `destination` of each block in `mask`; what lies outside the tensor

@@ -5,7 +5,7 @@
 
 namespace gemmd::emulator {
 
-constexpr int kMaxTensorRank = 5;
+constexpr int kMaxTensorRank = 4;
 
 // The modes of PTX ISA, "Tensors: swizzling modes": the value is the span in bytes.
 enum class Swizzle : std::uint32_t { kNone = 0, k32B = 32, k64B = 64, k128B = 128 };
@@ -28,9 +28,9 @@ constexpr std::uint32_t ElementBytes(TensorElement element) {
 // copy moves.
 struct TensorMap {
   const void* base = nullptr;
-  std::uint64_t size[kMaxTensorRank] = {1, 1, 1, 1, 1};
-  std::uint64_t stride_bytes[kMaxTensorRank] = {0, 0, 0, 0, 0};  // of [0]: the element
-  std::uint32_t box[kMaxTensorRank] = {1, 1, 1, 1, 1};
+  std::uint64_t size[kMaxTensorRank] = {1, 1, 1, 1};
+  std::uint64_t stride_bytes[kMaxTensorRank] = {0, 0, 0, 0};  // of [0]: the element
+  std::uint32_t box[kMaxTensorRank] = {1, 1, 1, 1};
   std::uint32_t rank = 0;
   TensorElement element = TensorElement::kU8;
   Swizzle swizzle = Swizzle::kNone;

@@ -24,8 +24,6 @@ const char* DescribeWriter(TensorCell::Writer by) {
       return "a product";
     case TensorCell::Writer::kCopy:
       return "bytes of a tcgen05.cp";
-    case TensorCell::Writer::kStore:
-      return "a tcgen05.st";
   }
   return "";
 }

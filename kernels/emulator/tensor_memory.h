@@ -5,7 +5,7 @@
 //
 // Each cell remembers its last write and the reads since, as happens_before.h does for shared
 // memory, but steps are those of engines: of a thread's products and copies, over where a commit
-// says so; of its loads; of its stores. An access must follow
+// says so, and of its loads. An access must follow
 //
 //   the last write    in the thread's view (Thread::tensor.view), or, of products and of the
 //                     copies ahead of them, in the order that they were issued in where that pair
@@ -33,7 +33,7 @@ constexpr std::uint32_t kTensorLaneShift = 16;
 
 // Shadow of one cell.
 struct TensorCell {
-  enum class Writer : std::uint8_t { kNobody, kProduct, kCopy, kStore };
+  enum class Writer : std::uint8_t { kNobody, kProduct, kCopy };
   struct Reader {
     Agent agent;
     Step step;

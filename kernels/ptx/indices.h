@@ -19,7 +19,7 @@ GEMMD_DEVICE std::uint32_t ThreadIndex() {
 // %tid.x % 32. Warps are 32 consecutive threads.
 GEMMD_DEVICE std::uint32_t LaneIndex() { return ThreadIndex() % 32; }
 
-// %ctaid
+// %ctaid: grids are two-dimensional.
 GEMMD_DEVICE std::uint32_t BlockIndexX() {
   GEMMD_ON_DEVICE(return blockIdx.x;)
   GEMMD_IN_EMULATOR(return emulator::BlockIndex().x;)
@@ -27,10 +27,6 @@ GEMMD_DEVICE std::uint32_t BlockIndexX() {
 GEMMD_DEVICE std::uint32_t BlockIndexY() {
   GEMMD_ON_DEVICE(return blockIdx.y;)
   GEMMD_IN_EMULATOR(return emulator::BlockIndex().y;)
-}
-GEMMD_DEVICE std::uint32_t BlockIndexZ() {
-  GEMMD_ON_DEVICE(return blockIdx.z;)
-  GEMMD_IN_EMULATOR(return emulator::BlockIndex().z;)
 }
 
 // %nctaid.x

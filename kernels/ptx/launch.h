@@ -36,7 +36,6 @@ struct LaunchShape {
   const char* kernel = "";  // name, for errors
   std::uint32_t blocks_x = 1;
   std::uint32_t blocks_y = 1;
-  std::uint32_t blocks_z = 1;
   std::uint32_t threads = 32;
   std::uint32_t cluster_size = 1;  // blocks along x that form a cluster (sm_90)
   std::uint32_t shared_bytes = 0;
@@ -76,7 +75,7 @@ absl::Status Launch(void (*kernel)(Params), const LaunchShape& shape, const Para
   }
   if (error == cudaSuccess) {
     cudaLaunchConfig_t config = {};
-    config.gridDim = dim3(shape.blocks_x, shape.blocks_y, shape.blocks_z);
+    config.gridDim = dim3(shape.blocks_x, shape.blocks_y);
     config.blockDim = dim3(shape.threads);
     config.dynamicSmemBytes = shape.shared_bytes;
     config.stream = target.stream;
@@ -103,7 +102,7 @@ absl::Status Launch(void (*kernel)(Params), const LaunchShape& shape, const Para
   }
   emulator::LaunchRequest request;
   request.kernel = shape.kernel;
-  request.grid = {shape.blocks_x, shape.blocks_y, shape.blocks_z};
+  request.grid = {shape.blocks_x, shape.blocks_y};
   request.threads = shape.threads;
   request.cluster_size = shape.cluster_size;
   request.shared_bytes = shape.shared_bytes;

@@ -39,14 +39,13 @@ def _wgmma():
     lines.append(_define("GEMMD_WGMMA_EACH(f)", " ".join(calls)))
     return lines
 
-# Registers of tcgen05.ld and .st: a power of two of them, in an array `registers`.
+# Registers of tcgen05.ld: a power of two of them, in an array `registers`.
 def _tcgen05():
     counts = [1, 2, 4, 8, 16, 32, 64, 128]
     lines = []
     for count in counts:
         lines.append(_define("GEMMD_TCGEN05_NAMES_%d" % count, _names(count)))
         lines.append(_define("GEMMD_TCGEN05_OUTPUTS_%d" % count, _operands("=r", "registers", count)))
-        lines.append(_define("GEMMD_TCGEN05_INPUTS_%d" % count, _operands("r", "registers", count)))
 
     # Calls f(count, count / 4, ...) for each count, with the name of the operand that follows.
     for name, least in {"EACH": 1, "EACH_FROM_4": 4}.items():
@@ -57,4 +56,4 @@ def _tcgen05():
 def register_lists():
     """Writes wgmma_operands.h and tcgen05_operands.h."""
     _header("wgmma_operands.h", "The registers of wgmma.mma_async for every N.", _wgmma())
-    _header("tcgen05_operands.h", "The registers of tcgen05.ld and .st for every size.", _tcgen05())
+    _header("tcgen05_operands.h", "The registers of tcgen05.ld for every size.", _tcgen05())

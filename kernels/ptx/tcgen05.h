@@ -3,15 +3,15 @@
 //
 // A block has 128 lanes by 512 columns of 4 bytes; an address has the lane in bits 16 and up, the
 // column below. One thread issues products and copies; a commit says on an mbarrier when all that
-// it issued before is complete. All lanes of a warp load and store, from 32 * (warp % 4) on.
+// it issued before is complete. All lanes of a warp load, from 32 * (warp % 4) on.
 //
 // Order is what "Memory Consistency Model for 5th generation of TensorCore operations" says, and no
 // more:
 //   * products with the same accumulator, shape, kind and group run as issued, and products after
 //     the copies before them; nothing else does, a copy behind products that read its columns
 //     least;
-//   * a load's registers are there after Tcgen05WaitLoad(), a store's cells after
-//     Tcgen05WaitStore(), what products and copies did after the wait for the commit's mbarrier;
+//   * a load's registers are there after Tcgen05WaitLoad(), what products and copies did after the
+//     wait for the commit's mbarrier;
 //   * between threads: Tcgen05FenceBefore(), then what orders them (a barrier, an arrival), then
 //     Tcgen05FenceAfter(). A commit has the former in it. After the wait for a commit's mbarrier a
 //     load needs the latter, in the thread that committed too.
@@ -104,24 +104,7 @@ GEMMD_DEVICE void Tcgen05Multiply(TensorAddress d, std::uint64_t a_descriptor,
                       "r"(static_cast<std::uint32_t>(accumulate))
                       : "memory")
 #else
-  emulator::Tcgen05Multiply({kGroup, d, false, a_descriptor, b_descriptor, instruction, accumulate},
-                            site);
-#endif
-}
-
-// tcgen05.mma.kind::f16 as Tcgen05Multiply(), but with A in tensor memory: eight columns from `a`
-// on, two elements of K each, rows in D's lanes.
-template <int kGroup = 1>
-GEMMD_DEVICE void Tcgen05MultiplyTensor(TensorAddress d, TensorAddress a,
-                                        std::uint64_t b_descriptor, std::uint32_t instruction,
-                                        bool accumulate GEMMD_SITE) {
-#ifdef __CUDACC__
-  GEMMD_TCGEN05_GROUP("{\n.reg .pred p;\nsetp.ne.b32 p, %4, 0;\ntcgen05.mma",
-                      ".kind::f16 [%0], [%1], %2, %3, p;\n}", ::"r"(d), "r"(a), "l"(b_descriptor),
-                      "r"(instruction), "r"(static_cast<std::uint32_t>(accumulate))
-                      : "memory")
-#else
-  emulator::Tcgen05Multiply({kGroup, d, true, a, b_descriptor, instruction, accumulate}, site);
+  emulator::Tcgen05Multiply({kGroup, d, a_descriptor, b_descriptor, instruction, accumulate}, site);
 #endif
 }
 
@@ -178,17 +161,7 @@ GEMMD_DEVICE void Tcgen05Copy32x128b(TensorAddress to, std::uint64_t descriptor 
   GEMMD_TCGEN05_GROUP("tcgen05.cp", ".32x128b.warpx4 [%0], %1;", ::"r"(to), "l"(descriptor)
                       : "memory")
 #else
-  emulator::Tcgen05Copy(emulator::Tcgen05CopyShape::k32x128bWarpx4, to, descriptor, kGroup, site);
-#endif
-}
-
-// tcgen05.cp.128x256b: 128 lines of 32 bytes to eight columns.
-template <int kGroup = 1>
-GEMMD_DEVICE void Tcgen05Copy128x256b(TensorAddress to, std::uint64_t descriptor GEMMD_SITE) {
-#ifdef __CUDACC__
-  GEMMD_TCGEN05_GROUP("tcgen05.cp", ".128x256b [%0], %1;", ::"r"(to), "l"(descriptor) : "memory")
-#else
-  emulator::Tcgen05Copy(emulator::Tcgen05CopyShape::k128x256b, to, descriptor, kGroup, site);
+  emulator::Tcgen05Copy(to, descriptor, kGroup, site);
 #endif
 }
 
@@ -226,34 +199,17 @@ GEMMD_DEVICE void Tcgen05CommitMulticast(SharedAddress mbarrier, std::uint32_t m
                : GEMMD_TCGEN05_OUTPUTS_##count                                                     \
                : "r"(from)                                                                         \
                : "memory")
-#define GEMMD_TCGEN05_STORE(count, text, address)                                             \
-  asm volatile("tcgen05.st.sync.aligned" text " [" address "], {" GEMMD_TCGEN05_NAMES_##count \
-               "};" ::GEMMD_TCGEN05_INPUTS_##count,                                           \
-               "r"(to)                                                                        \
-               : "memory")
 #define GEMMD_TCGEN05_LOAD_32X32B(count, quarter, address)                   \
   if constexpr (kCount == count && kPacked) {                                \
     GEMMD_TCGEN05_LOAD(count, ".32x32b.x" #count ".pack::16b.b32", address); \
   } else if constexpr (kCount == count) {                                    \
     GEMMD_TCGEN05_LOAD(count, ".32x32b.x" #count ".b32", address);           \
   }
-#define GEMMD_TCGEN05_STORE_32X32B(count, quarter, address)                     \
-  if constexpr (kCount == count && kPacked) {                                   \
-    GEMMD_TCGEN05_STORE(count, ".32x32b.x" #count ".unpack::16b.b32", address); \
-  } else if constexpr (kCount == count) {                                       \
-    GEMMD_TCGEN05_STORE(count, ".32x32b.x" #count ".b32", address);             \
-  }
 #define GEMMD_TCGEN05_LOAD_16X256B(count, quarter, address)                     \
   if constexpr (kCount == count && kPacked) {                                   \
     GEMMD_TCGEN05_LOAD(count, ".16x256b.x" #quarter ".pack::16b.b32", address); \
   } else if constexpr (kCount == count) {                                       \
     GEMMD_TCGEN05_LOAD(count, ".16x256b.x" #quarter ".b32", address);           \
-  }
-#define GEMMD_TCGEN05_STORE_16X256B(count, quarter, address)                       \
-  if constexpr (kCount == count && kPacked) {                                      \
-    GEMMD_TCGEN05_STORE(count, ".16x256b.x" #quarter ".unpack::16b.b32", address); \
-  } else if constexpr (kCount == count) {                                          \
-    GEMMD_TCGEN05_STORE(count, ".16x256b.x" #quarter ".b32", address);             \
   }
 #endif
 
@@ -286,37 +242,10 @@ GEMMD_DEVICE void Tcgen05Load16x256b(std::uint32_t (&registers)[kCount],
 #endif
 }
 
-// tcgen05.st.sync.aligned, the same places; kPacked, .unpack::16b: a column each for the halves of
-// a register.
-template <int kCount, bool kPacked = false>
-GEMMD_DEVICE void Tcgen05Store32x32b(TensorAddress to,
-                                     const std::uint32_t (&registers)[kCount] GEMMD_SITE) {
-  static_assert(kCount >= 1 && kCount <= 128 && (kCount & (kCount - 1)) == 0);
-#ifdef __CUDACC__
-  GEMMD_TCGEN05_EACH(GEMMD_TCGEN05_STORE_32X32B)
-#else
-  emulator::Tcgen05Store({emulator::Tcgen05Shape::k32x32b, kCount, kPacked, to}, registers, site);
-#endif
-}
-template <int kCount, bool kPacked = false>
-GEMMD_DEVICE void Tcgen05Store16x256b(TensorAddress to,
-                                      const std::uint32_t (&registers)[kCount] GEMMD_SITE) {
-  static_assert(kCount >= 4 && kCount <= 128 && (kCount & (kCount - 1)) == 0);
-#ifdef __CUDACC__
-  GEMMD_TCGEN05_EACH_FROM_4(GEMMD_TCGEN05_STORE_16X256B)
-#else
-  emulator::Tcgen05Store({emulator::Tcgen05Shape::k16x256b, kCount, kPacked, to}, registers, site);
-#endif
-}
-
-// tcgen05.wait::ld.sync.aligned and ::st: for all of this thread's loads, or stores.
+// tcgen05.wait::ld.sync.aligned: for all of this thread's loads.
 GEMMD_DEVICE void Tcgen05WaitLoad(GEMMD_ONLY_SITE) {
   GEMMD_ON_DEVICE(asm volatile("tcgen05.wait::ld.sync.aligned;" ::: "memory");)
   GEMMD_IN_EMULATOR(emulator::Tcgen05WaitLoad(site);)
-}
-GEMMD_DEVICE void Tcgen05WaitStore(GEMMD_ONLY_SITE) {
-  GEMMD_ON_DEVICE(asm volatile("tcgen05.wait::st.sync.aligned;" ::: "memory");)
-  GEMMD_IN_EMULATOR(emulator::Tcgen05WaitStore(site);)
 }
 
 // tcgen05.fence::before_thread_sync and ::after_thread_sync
@@ -334,9 +263,6 @@ GEMMD_DEVICE void Tcgen05FenceAfter(GEMMD_ONLY_SITE) {
 #undef GEMMD_TCGEN05_LOAD
 #undef GEMMD_TCGEN05_LOAD_16X256B
 #undef GEMMD_TCGEN05_LOAD_32X32B
-#undef GEMMD_TCGEN05_STORE
-#undef GEMMD_TCGEN05_STORE_16X256B
-#undef GEMMD_TCGEN05_STORE_32X32B
 #endif
 
 }  // namespace GEMMD_BACKEND

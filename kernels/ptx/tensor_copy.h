@@ -118,7 +118,7 @@ GEMMD_DEVICE void TensorLoad3DCached(SharedAddress destination, const TensorMap*
                         destination, *map, {{x, y, z}}, mbarrier, 1u << (destination >> 24), site);)
 }
 
-// Boxes of maps of four and of five dimensions.
+// The box of a map of four dimensions.
 GEMMD_DEVICE void TensorLoad4D(SharedAddress destination, const TensorMap* map,
                                const std::int32_t (&at)[4], SharedAddress mbarrier GEMMD_SITE) {
   GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.tensor.4d.shared::cta.global.tile"
@@ -128,17 +128,6 @@ GEMMD_DEVICE void TensorLoad4D(SharedAddress destination, const TensorMap* map,
                                "r"(at[3])
                                : "memory");)
   GEMMD_IN_EMULATOR(emulator::TensorLoad(destination, *map, {{at[0], at[1], at[2], at[3]}},
-                                         mbarrier, 1u << (destination >> 24), site);)
-}
-GEMMD_DEVICE void TensorLoad5D(SharedAddress destination, const TensorMap* map,
-                               const std::int32_t (&at)[5], SharedAddress mbarrier GEMMD_SITE) {
-  GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.tensor.5d.shared::cta.global.tile"
-                               ".mbarrier::complete_tx::bytes"
-                               " [%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(destination),
-                               "l"(map), "r"(mbarrier), "r"(at[0]), "r"(at[1]), "r"(at[2]),
-                               "r"(at[3]), "r"(at[4])
-                               : "memory");)
-  GEMMD_IN_EMULATOR(emulator::TensorLoad(destination, *map, {{at[0], at[1], at[2], at[3], at[4]}},
                                          mbarrier, 1u << (destination >> 24), site);)
 }
 

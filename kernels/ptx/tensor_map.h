@@ -29,19 +29,20 @@ using emulator::TensorElement;
 using emulator::TensorMap;
 #endif
 
-inline constexpr int kMaxTensorRank = 5;
+// The hardware has five; no kernel needs the fifth.
+inline constexpr int kMaxTensorRank = 4;
 
 // Dimensions run fastest first.
 struct TensorMapSpec {
   const void* base = nullptr;  // aligned to 16 bytes
   TensorElement element = TensorElement::kU8;
   int rank = 2;
-  std::uint64_t size[kMaxTensorRank] = {1, 1, 1, 1, 1};
+  std::uint64_t size[kMaxTensorRank] = {1, 1, 1, 1};
   // The strides of dimensions 1 and up; multiples of 16, below 2^40. [0] is not read.
-  std::uint64_t stride_bytes[kMaxTensorRank] = {0, 0, 0, 0, 0};
+  std::uint64_t stride_bytes[kMaxTensorRank] = {0, 0, 0, 0};
   // The box that one copy moves: at most 256 in each dimension; in the first a multiple of 16 bytes
   // and, where swizzled, the swizzle's whole span.
-  std::uint32_t box[kMaxTensorRank] = {1, 1, 1, 1, 1};
+  std::uint32_t box[kMaxTensorRank] = {1, 1, 1, 1};
   Swizzle swizzle = Swizzle::kNone;
 };
 

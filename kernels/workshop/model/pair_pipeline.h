@@ -16,7 +16,6 @@ class PairPipeline {
 
   bool IsDone() const { return unit_ == units_->size(); }
   const WorkUnit& unit() const { return (*units_)[unit_]; }
-  std::size_t unit_number() const { return unit_; }
   int slab() const { return unit().first_slab + slab_; }
 
   // When the producer asks for the next slab. REQUIRES: !IsDone().

@@ -55,7 +55,7 @@ Outcome RunProduct(std::uint64_t seed, Landing landing) {
                                        (kK + 63) / 64};
   emulator::LaunchRequest request;
   request.kernel = "cluster_product";
-  request.grid = {2, 2, 1};
+  request.grid = {2, 2};
   request.cluster_size = 2;
   request.threads = ClusterProduct::kThreads;
   request.shared_bytes = ClusterProduct::kSharedBytes;

@@ -97,7 +97,7 @@ void TimeClusterProduct() {
                                        static_cast<std::int32_t>(k / 64)};
   emulator::LaunchRequest request;
   request.kernel = "cluster_product";
-  request.grid = {4, 2, 1};
+  request.grid = {4, 2};
   request.cluster_size = 2;
   request.threads = ClusterProduct::kThreads;
   request.shared_bytes = ClusterProduct::kSharedBytes;

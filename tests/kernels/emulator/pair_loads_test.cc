@@ -1,4 +1,4 @@
-// Loads of four and five dimensions, loads of a pair of blocks that complete in its even block,
+// Loads of four dimensions, loads of a pair of blocks that complete in its even block,
 // bytes that another block expects there, and loads that outlive a block.
 #include <cstdint>
 #include <vector>
@@ -17,22 +17,22 @@ namespace {
 
 constexpr std::uint32_t kBoxWords = 64;
 
-// 8 x 4 x 3 x 3 x 2 words, each its own index.
+// 8 x 4 x 3 x 3 words, each its own index.
 std::vector<std::uint32_t> Numbers() {
-  std::vector<std::uint32_t> numbers(8 * 4 * 3 * 3 * 2);
+  std::vector<std::uint32_t> numbers(8 * 4 * 3 * 3);
   for (std::uint32_t i = 0; i < numbers.size(); ++i) numbers[i] = i;
   return numbers;
 }
 
-// Boxes of 4 x 2 x 2 x 2 (x 2) words of the tensor.
-ptx::TensorMap MakeMap(const std::vector<std::uint32_t>& numbers, int rank) {
+// Boxes of 4 x 2 x 2 x 2 words of the tensor.
+ptx::TensorMap MakeMap(const std::vector<std::uint32_t>& numbers) {
   ptx::TensorMapSpec spec;
   spec.base = numbers.data();
   spec.element = ptx::TensorElement::kU32;
-  spec.rank = rank;
-  constexpr std::uint64_t kSize[5] = {8, 4, 3, 3, 2};
+  spec.rank = 4;
+  constexpr std::uint64_t kSize[4] = {8, 4, 3, 3};
   std::uint64_t stride = 4;
-  for (int i = 0; i < rank; ++i) {
+  for (int i = 0; i < 4; ++i) {
     spec.size[i] = kSize[i];
     if (i > 0) spec.stride_bytes[i] = stride;
     stride *= kSize[i];
@@ -42,12 +42,12 @@ ptx::TensorMap MakeMap(const std::vector<std::uint32_t>& numbers, int rank) {
 }
 
 // Word `i` of the box at that corner; zero outside of the tensor.
-std::uint32_t Expected(std::uint32_t i, const std::int32_t (&corner)[5]) {
-  constexpr std::int32_t kSize[5] = {8, 4, 3, 3, 2};
+std::uint32_t Expected(std::uint32_t i, const std::int32_t (&corner)[4]) {
+  constexpr std::int32_t kSize[4] = {8, 4, 3, 3};
   std::uint32_t rest = i;
   std::int32_t index = 0;
   std::int32_t stride = 1;
-  for (int d = 0; d < 5; ++d) {
+  for (int d = 0; d < 4; ++d) {
     const std::uint32_t box = d == 0 ? 4 : 2;
     const std::int32_t at = corner[d] + static_cast<std::int32_t>(rest % box);
     rest /= box;
@@ -75,18 +75,12 @@ void ExpectWord(std::uint32_t i, std::uint32_t expected) {
   if (ptx::LoadShared<std::uint32_t>(Word(i)) != expected) ptx::LoadShared<std::uint32_t>(0);
 }
 
-template <int kRank>
-void LoadBox(const ptx::TensorMap& map, const std::int32_t (&corner)[5], std::uint32_t bytes) {
+void LoadBox(const ptx::TensorMap& map, const std::int32_t (&corner)[4], std::uint32_t bytes) {
   if (ptx::ThreadIndex() == 0) {
     ptx::MbarrierInit(Mbarrier(), 1);
     ptx::FenceMbarrierInit();
     ptx::MbarrierArriveExpect(Mbarrier(), bytes);
-    if constexpr (kRank == 4) {
-      ptx::TensorLoad4D(ptx::SharedBase(), &map, {corner[0], corner[1], corner[2], corner[3]},
-                        Mbarrier());
-    } else {
-      ptx::TensorLoad5D(ptx::SharedBase(), &map, corner, Mbarrier());
-    }
+    ptx::TensorLoad4D(ptx::SharedBase(), &map, corner, Mbarrier());
   }
   ptx::SyncWarp();
   ptx::MbarrierWait(Mbarrier(), 0);
@@ -97,21 +91,15 @@ void LoadBox(const ptx::TensorMap& map, const std::int32_t (&corner)[5], std::ui
 
 TEST(TensorLoads, HaveFourDimensions) {
   const std::vector<std::uint32_t> numbers = Numbers();
-  const ptx::TensorMap map = MakeMap(numbers, 4);
-  ExpectNothing([&] { LoadBox<4>(map, {4, 1, 0, 1, 0}, 128); }, Reading(numbers, 1));
-  // The last of each dimension but one is outside.
-  ExpectNothing([&] { LoadBox<4>(map, {4, 3, 2, 2, 0}, 128); }, Reading(numbers, 1));
-}
-
-TEST(TensorLoads, HaveFiveDimensions) {
-  const std::vector<std::uint32_t> numbers = Numbers();
-  const ptx::TensorMap map = MakeMap(numbers, 5);
-  ExpectNothing([&] { LoadBox<5>(map, {0, 2, 1, 0, 0}, 256); }, Reading(numbers, 1));
-  ExpectNothing([&] { LoadBox<5>(map, {4, -1, 2, 2, 1}, 256); }, Reading(numbers, 1));
+  const ptx::TensorMap map = MakeMap(numbers);
+  ExpectNothing([&] { LoadBox(map, {4, 1, 0, 1}, 128); }, Reading(numbers, 1));
+  // Outside: the last of each dimension but one, then the first of one too.
+  ExpectNothing([&] { LoadBox(map, {4, 3, 2, 2}, 128); }, Reading(numbers, 1));
+  ExpectNothing([&] { LoadBox(map, {4, -1, 2, 2}, 128); }, Reading(numbers, 1));
   ExpectViolation(
       Violation::kDeadlock,
       [&] {
-        LoadBox<5>(map, {0, 0, 0, 0, 0}, 128);
+        LoadBox(map, {0, 0, 0, 0}, 64);
       },
       Reading(numbers, 1));
 }
@@ -149,14 +137,14 @@ void LoadInPair(const ptx::TensorMap& map, PairFault fault) {
   } else {
     ptx::MbarrierWaitCluster(Mbarrier() + 8, 0);
   }
-  const std::int32_t corner[5] = {0, 0, z, 0, 0};
+  const std::int32_t corner[4] = {0, 0, z, 0};
   for (std::uint32_t i = thread; i < kBoxWords / 2; i += 32) ExpectWord(i, Expected(i, corner));
   ptx::ClusterSync();
 }
 
 TEST(PairLoads, CompleteInTheEvenBlock) {
   const std::vector<std::uint32_t> numbers = Numbers();
-  const ptx::TensorMap map = MakeMap(numbers, 4);
+  const ptx::TensorMap map = MakeMap(numbers);
   const Launching launching = Reading(numbers, 2);
   ExpectNothing([&] { LoadInPair(map, PairFault::kNone); }, launching);
   // The odd block's own mbarrier knows of no bytes, and the even block waits for ever.
@@ -186,7 +174,7 @@ void LoadAndExit(const ptx::TensorMap& map, ExitFault fault) {
 // A load that has landed by chance is reported like one that has not.
 TEST(LoadsInFlight, AreWaitedForBeforeTheBlockExits) {
   const std::vector<std::uint32_t> numbers = Numbers();
-  const ptx::TensorMap map = MakeMap(numbers, 4);
+  const ptx::TensorMap map = MakeMap(numbers);
   for (const emulator::Landing landing :
        {emulator::Landing::kEager, emulator::Landing::kLazy, emulator::Landing::kRandom}) {
     Launching launching = Reading(numbers, 1);
@@ -225,7 +213,7 @@ void LoadInPairAndExit(const ptx::TensorMap& map, bool is_told) {
 
 TEST(LoadsInFlight, OfAPairAreKnownToTheBlockThatTheyFill) {
   const std::vector<std::uint32_t> numbers = Numbers();
-  const ptx::TensorMap map = MakeMap(numbers, 4);
+  const ptx::TensorMap map = MakeMap(numbers);
   for (const emulator::Landing landing :
        {emulator::Landing::kEager, emulator::Landing::kLazy, emulator::Landing::kRandom}) {
     Launching launching = Reading(numbers, 2);

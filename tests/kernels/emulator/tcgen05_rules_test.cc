@@ -172,14 +172,14 @@ TEST(TensorMemory, ItsAllocationIsKnownBeforeItIsUsed) {
     const Violation violation = RunRule(
                                     [] {
                                       // The address is the first one there is.
-                                      const std::uint32_t words[1] = {0};
+                                      std::uint32_t words[1];
                                       if (ptx::ThreadIndex() / 32 == 0) {
                                         ptx::Tcgen05Alloc(At(kSlot), 32);
                                         ptx::SyncWarp();
                                         ptx::SyncWarp();
                                         ptx::Tcgen05Dealloc(0, 32);
                                       } else {
-                                        ptx::Tcgen05Store32x32b(ptx::TensorLane(32), words);
+                                        ptx::Tcgen05Load32x32b(words, ptx::TensorLane(32));
                                       }
                                     },
                                     launching)
@@ -334,37 +334,24 @@ TEST(Tcgen05, AnotherThreadsProductsAreOrderedByFences) {
       Violation::kNotLanded, [&] { multiply(true, false); }, Warpgroup());
 }
 
-// A thread's stores are there after its wait, and for a copy's product after the copy.
-TEST(Tcgen05, StoresAreWaitedFor) {
-  const auto move = [](bool waits) {
-    const std::uint32_t thread = ptx::ThreadIndex();
-    const ptx::TensorAddress at = Begin() + ptx::TensorLane(thread / 32 * 32);
-    const std::uint32_t words[4] = {thread, thread + 1, thread + 2, thread + 3};
-    ptx::Tcgen05Store32x32b(at, words);
-    if (waits) ptx::Tcgen05WaitStore();
-    std::uint32_t back[4];
-    ptx::Tcgen05Load32x32b(back, at);
-    ptx::Tcgen05WaitLoad();
-    if (back[3] != thread + 3) ptx::LoadShared<std::uint32_t>(0);
-    if (!waits) ptx::Tcgen05WaitStore();
-    ptx::Tcgen05FenceBefore();
-    End(Fault::kNone, at & 0xffff);
-  };
-  ExpectNothing([&] { move(true); }, Warpgroup());
-  ExpectViolation(
-      Violation::kNotLanded, [&] { move(false); }, Warpgroup());
-}
-
 TEST(Tcgen05, ACopyComesBeforeTheProductThatReadsIt) {
   // The second copy overwrites what the product reads, and no rule puts it behind.
   const auto copy = [](bool copies_again) {
     const ptx::TensorAddress sums = Begin(Fault::kNone, 64);
-    const ptx::TensorAddress a = sums + 32;
+    const ptx::TensorAddress a_scales = sums + 32;
+    const ptx::TensorAddress b_scales = sums + 36;
+    ptx::Tcgen05MxForm form;
+    form.rows = 128;
+    form.columns = 32;
+    // All groups of eight lines lie in one place.
+    const std::uint64_t lines =
+        ptx::MakeTcgen05Descriptor(ptx::SharedBase(), 128, 0, ptx::Swizzle::kNone);
     if (ptx::ThreadIndex() == 0) {
-      ptx::Tcgen05Copy32x128b(a, Operand());
-      ptx::Tcgen05Copy32x128b(a + 4, Operand());
-      ptx::Tcgen05MultiplyTensor(sums, a, Operand(), Instruction(), false);
-      if (copies_again) ptx::Tcgen05Copy32x128b(a, Operand());
+      ptx::Tcgen05Copy32x128b(a_scales, Operand());
+      ptx::Tcgen05Copy32x128b(b_scales, Operand());
+      ptx::Tcgen05MultiplyMx(sums, lines, lines, ptx::MakeTcgen05MxInstruction(form), a_scales,
+                             b_scales, false);
+      if (copies_again) ptx::Tcgen05Copy32x128b(a_scales, Operand());
       ptx::Tcgen05Commit(At(kDone));
       ptx::MbarrierWait(At(kDone), 0);
     }

@@ -48,7 +48,7 @@ Outcome RunPipeline(std::uint64_t seed, Landing landing) {
                                        MapOf(d, ptx::Swizzle::kNone), (kK + 63) / 64};
   emulator::LaunchRequest request;
   request.kernel = "tensor_pipeline";
-  request.grid = {1, 2, 1};
+  request.grid = {1, 2};
   request.threads = TensorPipeline::kThreads;
   request.shared_bytes = TensorPipeline::kSharedBytes;
   request.buffers = {a.ReadOnly("A"), b.ReadOnly("B"), d.Writable("D")};
