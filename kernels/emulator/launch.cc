@@ -11,11 +11,11 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
-#include "kernels/emulator/async_engine.h"
-#include "kernels/emulator/bank_conflicts.h"
-#include "kernels/emulator/failure.h"
-#include "kernels/emulator/machine.h"
-#include "kernels/emulator/tensor_memory.h"
+#include "kernels/emulator/instructions/tensor_memory.h"
+#include "kernels/emulator/machine/failure.h"
+#include "kernels/emulator/machine/machine.h"
+#include "kernels/emulator/memory/async_engine.h"
+#include "kernels/emulator/memory/bank_conflicts.h"
 
 namespace gemmd::emulator {
 namespace {

@@ -5,7 +5,7 @@
 #include "kernels/ptx/platform.h"
 
 #ifndef __CUDACC__
-#include "kernels/emulator/barriers.h"
+#include "kernels/emulator/machine/barriers.h"
 #endif
 
 namespace gemmd::ptx {

@@ -9,7 +9,7 @@
 #include "kernels/ptx/tensor_copy.h"
 
 #ifndef __CUDACC__
-#include "kernels/emulator/tensor_copy.h"
+#include "kernels/emulator/memory/tensor_copy.h"
 #endif
 
 namespace gemmd::ptx {

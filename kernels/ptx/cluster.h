@@ -4,9 +4,9 @@
 #include "kernels/ptx/platform.h"
 
 #ifndef __CUDACC__
-#include "kernels/emulator/barriers.h"
-#include "kernels/emulator/cluster.h"
-#include "kernels/emulator/indices.h"
+#include "kernels/emulator/machine/barriers.h"
+#include "kernels/emulator/machine/cluster.h"
+#include "kernels/emulator/machine/indices.h"
 #endif
 
 namespace gemmd::ptx {

@@ -10,7 +10,7 @@
 #include "kernels/ptx/platform.h"
 
 #ifndef __CUDACC__
-#include "kernels/emulator/shared_memory.h"
+#include "kernels/emulator/memory/shared_memory.h"
 #endif
 
 namespace gemmd::ptx {

@@ -7,7 +7,7 @@
 #include "kernels/ptx/platform.h"
 
 #ifndef __CUDACC__
-#include "kernels/emulator/tensor_core.h"
+#include "kernels/emulator/arithmetic/tensor_core.h"
 #endif
 
 namespace gemmd::ptx {

@@ -6,8 +6,8 @@
 #include "kernels/ptx/platform.h"
 
 #ifndef __CUDACC__
-#include "kernels/emulator/global_memory.h"
-#include "kernels/emulator/mbarrier.h"
+#include "kernels/emulator/memory/global_memory.h"
+#include "kernels/emulator/memory/mbarrier.h"
 #endif
 
 namespace gemmd::ptx {

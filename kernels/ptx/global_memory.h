@@ -4,7 +4,7 @@
 #include "kernels/ptx/platform.h"
 
 #ifndef __CUDACC__
-#include "kernels/emulator/global_memory.h"
+#include "kernels/emulator/memory/global_memory.h"
 #endif
 
 namespace gemmd::ptx {

@@ -5,7 +5,7 @@
 #include "kernels/ptx/platform.h"
 
 #ifndef __CUDACC__
-#include "kernels/emulator/grid_dependency.h"
+#include "kernels/emulator/machine/grid_dependency.h"
 #endif
 
 namespace gemmd::ptx {

@@ -10,7 +10,7 @@
 #include "kernels/ptx/platform.h"
 
 #ifndef __CUDACC__
-#include "kernels/emulator/mbarrier.h"
+#include "kernels/emulator/memory/mbarrier.h"
 #endif
 
 namespace gemmd::ptx {

@@ -13,7 +13,7 @@
 #include "kernels/ptx/platform.h"
 
 #ifndef __CUDACC__
-#include "kernels/emulator/mma_sync.h"
+#include "kernels/emulator/instructions/mma_sync.h"
 #endif
 
 namespace gemmd::ptx {

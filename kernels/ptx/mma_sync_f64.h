@@ -8,7 +8,7 @@
 #include "kernels/ptx/platform.h"
 
 #ifndef __CUDACC__
-#include "kernels/emulator/mma_sync_f64.h"
+#include "kernels/emulator/instructions/mma_sync_f64.h"
 #endif
 
 namespace gemmd::ptx {

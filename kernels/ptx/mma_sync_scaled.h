@@ -19,7 +19,7 @@
 #include "kernels/ptx/platform.h"
 
 #ifndef __CUDACC__
-#include "kernels/emulator/mma_sync_scaled.h"
+#include "kernels/emulator/instructions/mma_sync_scaled.h"
 #endif
 
 namespace gemmd::ptx {

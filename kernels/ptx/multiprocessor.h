@@ -4,7 +4,7 @@
 #include "kernels/ptx/platform.h"
 
 #ifndef __CUDACC__
-#include "kernels/emulator/indices.h"
+#include "kernels/emulator/machine/indices.h"
 #endif
 
 namespace gemmd::ptx {

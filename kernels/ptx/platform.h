@@ -31,7 +31,7 @@
 
 #else
 
-#include "kernels/emulator/call_site.h"
+#include "kernels/emulator/machine/call_site.h"
 
 #define GEMMD_BACKEND emulated
 #define GEMMD_KERNEL inline

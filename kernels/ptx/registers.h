@@ -4,7 +4,7 @@
 #include "kernels/ptx/platform.h"
 
 #ifndef __CUDACC__
-#include "kernels/emulator/registers.h"
+#include "kernels/emulator/machine/registers.h"
 #endif
 
 namespace gemmd::ptx {

@@ -4,7 +4,7 @@
 #include "kernels/ptx/platform.h"
 
 #ifndef __CUDACC__
-#include "kernels/emulator/tensor_map.h"
+#include "kernels/emulator/memory/tensor_map.h"
 #endif
 
 namespace gemmd::ptx {

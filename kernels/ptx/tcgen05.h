@@ -25,7 +25,7 @@
 #ifdef __CUDACC__
 #include "kernels/ptx/tcgen05_operands.h"
 #else
-#include "kernels/emulator/tcgen05.h"
+#include "kernels/emulator/instructions/tcgen05.h"
 #endif
 
 namespace gemmd::ptx {

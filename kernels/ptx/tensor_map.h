@@ -15,7 +15,7 @@
 #include <cuda.h>
 #include <cuda_runtime.h>
 #else
-#include "kernels/emulator/tensor_map.h"
+#include "kernels/emulator/memory/tensor_map.h"
 #endif
 
 namespace gemmd::ptx {

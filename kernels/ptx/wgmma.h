@@ -18,7 +18,7 @@
 #ifdef __CUDACC__
 #include "kernels/ptx/wgmma_operands.h"
 #else
-#include "kernels/emulator/wgmma.h"
+#include "kernels/emulator/instructions/wgmma.h"
 #endif
 
 namespace gemmd::ptx {

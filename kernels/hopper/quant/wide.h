@@ -3,8 +3,8 @@
 //
 // Order, of integers. That of few.h: the sum of a group of 128 of K is eight steps of 16,
 // ascending, from zero; then total = fma(scale, sum, total), a group after another. wgmma's steps
-// add as mma.sync's do (kernels/emulator/tensor_core.h), so the bits of a row do not depend on M or
-// the tiling.
+// add as mma.sync's do (kernels/emulator/arithmetic/tensor_core.h), so the bits of a row do not
+// depend on M or the tiling.
 //
 // Weights that are exact in bf16 are one chain over K, as in few_chain.h: wgmma adds to the totals
 // themselves, and need not have ended where a group of K does.

@@ -10,7 +10,7 @@
 // Arithmetic. c1: products rounded to f32 (exact but beyond its range) and added in order of K, one
 // by one; an element's error is at most K * 2^-24 of the sum of its products' magnitudes, to first
 // order, then D's rounding. c2 to c4: tcgen05.mma over K in order, 16 at a time, each aligned to
-// the largest product and truncated to 25 bits, the sum truncated to f32 (emulator/tensor_core.h
+// the largest product and truncated to 25 bits, the sum truncated to f32 (tensor_core.h
 // says by what source): at most (K / 16) * (17 * 2^-25 + 2^-23) of the largest partial sum or
 // product, then D's rounding. The three give the same bits; they are not promised to be those of
 // mma.sync and wgmma, whose rule was measured.

@@ -2,7 +2,7 @@
 
 #include <cstring>
 
-#include "kernels/emulator/tensor_core.h"
+#include "kernels/emulator/arithmetic/tensor_core.h"
 #include "tests/kernels/conformance/random_bits.h"
 
 namespace gemmd::conformance {

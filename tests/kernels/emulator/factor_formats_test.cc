@@ -7,7 +7,7 @@
 #include "base/numbers/float_bits.h"
 #include "base/numbers/fp8.h"
 #include "base/numbers/quant/small_float.h"
-#include "kernels/emulator/tensor_core.h"
+#include "kernels/emulator/arithmetic/tensor_core.h"
 
 namespace gemmd::testing {
 namespace {

@@ -5,8 +5,8 @@
 #include <random>
 #include <vector>
 
+#include "kernels/emulator/arithmetic/tensor_core.h"
 #include "kernels/emulator/options.h"
-#include "kernels/emulator/tensor_core.h"
 
 namespace gemmd::testing {
 
@@ -55,7 +55,7 @@ emulator::HalfFormat FormatOf(ProductForm form);
 const char* Name(ProductForm form);
 
 // The bits of A * B, or of A * transposed B, as a tensor core gives them that adds blocks
-// of 16 products in order of K (kernels/emulator/tensor_core.h), m x n without padding.
+// of 16 products in order of K (kernels/emulator/arithmetic/tensor_core.h), m x n without padding.
 std::vector<std::uint16_t> ExactProduct(ProductForm form, const HalfMatrix& a, const HalfMatrix& b,
                                         bool transpose_b);
 

@@ -11,8 +11,8 @@
 
 #include "base/numbers/float_bits.h"
 #include "base/numbers/quant/small_float.h"
+#include "kernels/emulator/arithmetic/tensor_core.h"
 #include "kernels/emulator/launch.h"
-#include "kernels/emulator/tensor_core.h"
 #include "kernels/ptx/indices.h"
 #include "kernels/ptx/mma_sync_scaled.h"
 

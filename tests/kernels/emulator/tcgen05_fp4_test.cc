@@ -13,7 +13,7 @@
 #include "base/numbers/float_bits.h"
 #include "base/numbers/quant/packed_codes.h"
 #include "base/numbers/quant/small_float.h"
-#include "kernels/emulator/fp4_block.h"
+#include "kernels/emulator/arithmetic/fp4_block.h"
 #include "kernels/ptx/tcgen05.h"
 #include "tests/kernels/emulator/scaled_product.h"
 #include "tests/kernels/emulator/tcgen05_model.h"

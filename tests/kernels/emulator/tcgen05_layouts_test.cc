@@ -9,11 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "kernels/emulator/failure.h"
+#include "kernels/emulator/instructions/matrix_operand.h"
+#include "kernels/emulator/instructions/tensor_memory.h"
 #include "kernels/emulator/launch.h"
-#include "kernels/emulator/machine.h"
-#include "kernels/emulator/matrix_operand.h"
-#include "kernels/emulator/tensor_memory.h"
+#include "kernels/emulator/machine/failure.h"
+#include "kernels/emulator/machine/machine.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/cluster.h"
 #include "kernels/ptx/fences.h"

@@ -1,5 +1,5 @@
 // TMA moves the bytes that an H200 moved: swizzles, bounds, clipping.
-#include "kernels/emulator/tensor_copy.h"
+#include "kernels/emulator/memory/tensor_copy.h"
 
 #include <gtest/gtest.h>
 

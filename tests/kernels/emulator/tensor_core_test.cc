@@ -1,5 +1,5 @@
 // mma.sync gives the bits that an H200 gave, for operands of six kinds in three forms.
-#include "kernels/emulator/tensor_core.h"
+#include "kernels/emulator/arithmetic/tensor_core.h"
 
 #include <gtest/gtest.h>
 

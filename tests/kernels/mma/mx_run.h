@@ -17,8 +17,8 @@
 #include "base/numbers/quant/packed_codes.h"
 #include "base/numbers/quant/quantize.h"
 #include "base/numbers/quant/small_float.h"
+#include "kernels/emulator/arithmetic/tensor_core.h"
 #include "kernels/emulator/session.h"
-#include "kernels/emulator/tensor_core.h"
 #include "kernels/kernel.h"
 #include "tests/kernels/emulator/shape.h"
 
@@ -183,7 +183,7 @@ struct MxOperands {
 
 // ------------------------------------------------------------ 8-bit elements
 
-// A line's blocks of 32 of K, prepared for the rule of emulator/tensor_core.h.
+// A line's blocks of 32 of K, prepared for the rule of tensor_core.h.
 inline std::vector<emulator::Factors> Mxfp8Blocks(const MxOperand& operand, std::int64_t line) {
   const auto format = operand.type() == DataType::kFp8E4M3 ? emulator::FactorFormat::kE4m3
                                                            : emulator::FactorFormat::kE5m2;
@@ -242,7 +242,7 @@ inline std::vector<Fp4Block> Fp4Blocks(const MxOperand& operand, std::int64_t li
   return blocks;
 }
 
-// The rule of emulator/fp4_block.h for numbers, in other words.
+// The rule of fp4_block.h for numbers, in other words.
 inline float MultiplyAddBlock(float sum, const Fp4Block& a, const Fp4Block& b) {
   std::array<std::pair<double, int>, 5> terms;
   terms[4] = SplitFloat(sum, -126);

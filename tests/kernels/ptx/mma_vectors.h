@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "kernels/emulator/tensor_core.h"
+#include "kernels/emulator/arithmetic/tensor_core.h"
 
 namespace gemmd::testing {
 

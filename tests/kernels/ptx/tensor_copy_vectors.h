@@ -6,7 +6,7 @@
 #include <random>
 #include <vector>
 
-#include "kernels/emulator/tensor_core.h"
+#include "kernels/emulator/arithmetic/tensor_core.h"
 #include "tests/kernels/ptx/tensor_copy_probe.h"
 
 namespace gemmd::testing {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "kernels/emulator/tensor_core.h"
+#include "kernels/emulator/arithmetic/tensor_core.h"
 #include "tests/kernels/hopper/common/f32_planes.h"
 
 namespace gemmd::testing {

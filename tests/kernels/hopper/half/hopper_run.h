@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "kernels/emulator/arithmetic/tensor_core.h"
 #include "kernels/emulator/session.h"
-#include "kernels/emulator/tensor_core.h"
 #include "kernels/gemm.h"
 #include "kernels/hopper/half/tilings.h"
 #include "tests/kernels/emulator/half_matrix.h"

@@ -8,8 +8,8 @@
 #include <limits>
 #include <vector>
 
+#include "kernels/emulator/arithmetic/tensor_core.h"
 #include "kernels/emulator/session.h"
-#include "kernels/emulator/tensor_core.h"
 #include "kernels/kernel.h"
 #include "tests/kernels/hopper/common/plane.h"
 

@@ -1,0 +1,19 @@
+#include "kernels/emulator/machine/indices.h"
+
+#include "kernels/emulator/machine/machine.h"
+
+namespace gemmd::emulator {
+
+std::uint32_t ThreadIndex() { return CurrentThread().index; }
+
+Dimensions BlockIndex() { return CurrentThread().block->index; }
+
+Dimensions GridSize() { return CurrentGrid().request->grid; }
+
+std::uint32_t RankInCluster() { return CurrentThread().block->rank; }
+
+std::uint32_t BlocksInCluster() {
+  return static_cast<std::uint32_t>(CurrentThread().block->cluster->blocks.size());
+}
+
+}  // namespace gemmd::emulator
