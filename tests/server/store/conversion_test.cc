@@ -18,7 +18,6 @@
 namespace gemmd {
 namespace {
 
-using testing::kSecond;
 using testing::SmallStore;
 using testing::StoreFixture;
 

@@ -17,7 +17,6 @@
 namespace gemmd {
 namespace {
 
-using testing::kSecond;
 using testing::LandingDevice;
 
 constexpr std::uint64_t kDeviceBytes = 100;

@@ -187,7 +187,7 @@ TEST_F(EarlyLandingTest, AnAbandonedUploadGivesTheDevicesMemoryBack) {
   stream = nullptr;
   EXPECT_EQ(resident_bytes(), kSize);
   // Somebody needs the store's memory once its lease has run out.
-  clock_.Advance(21 * testing::kSecond);
+  clock_.Advance(21 * kSecond);
   const StoredMatrix other(std::string(60 * kMiB, 'x'));
   EXPECT_TRUE(store_.BeginUpload(Tenant(), other.digest, other.form, std::nullopt).ok());
   EXPECT_TRUE(store_.Release(Tenant(), other.key()).ok());

@@ -14,7 +14,6 @@
 namespace gemmd {
 namespace {
 
-using testing::kSecond;
 using testing::StoredMatrix;
 using testing::StoreFixture;
 

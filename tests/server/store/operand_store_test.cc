@@ -12,7 +12,6 @@
 namespace gemmd {
 namespace {
 
-using testing::kSecond;
 using testing::SmallStore;
 using testing::StoredMatrix;
 
