@@ -20,14 +20,6 @@ GEMMD_DEVICE std::uint32_t RankInCluster() {
   GEMMD_IN_EMULATOR(return emulator::RankInCluster();)
 }
 
-// %cluster_nctarank
-GEMMD_DEVICE std::uint32_t BlocksInCluster() {
-  GEMMD_ON_DEVICE(std::uint32_t count; asm volatile("mov.u32 %0, %%cluster_nctarank;"
-                                                    : "=r"(count));
-                  return count;)
-  GEMMD_IN_EMULATOR(return emulator::BlocksInCluster();)
-}
-
 // mapa.shared::cluster.u32: where block `rank` has what this block has at `address`. PTX
 // ISA, "Data Movement and Conversion Instructions: mapa".
 GEMMD_DEVICE SharedAddress MapShared(SharedAddress address, std::uint32_t rank GEMMD_SITE) {

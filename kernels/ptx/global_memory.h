@@ -66,12 +66,5 @@ GEMMD_DEVICE void StoreGlobal8(float* address, const float (&value)[8] GEMMD_SIT
 #endif
 }
 
-// prefetch.global.L2: the cache line will be used soon; no access, and no order. PTX ISA,
-// "Data Movement and Conversion Instructions: prefetch, prefetchu".
-GEMMD_DEVICE void PrefetchGlobal(const void* address GEMMD_SITE) {
-  GEMMD_ON_DEVICE(asm volatile("prefetch.global.L2 [%0];" ::"l"(address) : "memory");)
-  GEMMD_IN_EMULATOR(emulator::PrefetchGlobal(address, site);)
-}
-
 }  // namespace GEMMD_BACKEND
 }  // namespace gemmd::ptx

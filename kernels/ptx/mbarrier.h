@@ -26,12 +26,6 @@ GEMMD_DEVICE void MbarrierInit(SharedAddress mbarrier, std::uint32_t count GEMMD
   GEMMD_IN_EMULATOR(emulator::MbarrierInit(mbarrier, count, site);)
 }
 
-// mbarrier.inval.shared::cta.b64: the memory is free for other use.
-GEMMD_DEVICE void MbarrierInvalidate(SharedAddress mbarrier GEMMD_SITE) {
-  GEMMD_ON_DEVICE(asm volatile("mbarrier.inval.shared::cta.b64 [%0];" ::"r"(mbarrier) : "memory");)
-  GEMMD_IN_EMULATOR(emulator::MbarrierInvalidate(mbarrier, site);)
-}
-
 // mbarrier.arrive.release.cta.shared::cta.b64: one arrival at an object of this block.
 GEMMD_DEVICE void MbarrierArrive(SharedAddress mbarrier GEMMD_SITE) {
   GEMMD_ON_DEVICE(asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(mbarrier)

@@ -12,8 +12,4 @@ Dimensions GridSize() { return CurrentGrid().request->grid; }
 
 std::uint32_t RankInCluster() { return CurrentThread().block->rank; }
 
-std::uint32_t BlocksInCluster() {
-  return static_cast<std::uint32_t>(CurrentThread().block->cluster->blocks.size());
-}
-
 }  // namespace gemmd::emulator

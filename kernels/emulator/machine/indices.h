@@ -7,10 +7,9 @@
 
 namespace gemmd::emulator {
 
-std::uint32_t ThreadIndex();      // %tid.x
-Dimensions BlockIndex();          // %ctaid
-Dimensions GridSize();            // %nctaid
-std::uint32_t RankInCluster();    // %cluster_ctarank
-std::uint32_t BlocksInCluster();  // %cluster_nctarank
+std::uint32_t ThreadIndex();    // %tid.x
+Dimensions BlockIndex();        // %ctaid
+Dimensions GridSize();          // %nctaid
+std::uint32_t RankInCluster();  // %cluster_ctarank
 
 }  // namespace gemmd::emulator

@@ -13,8 +13,4 @@ void FenceProxyAsyncGlobal(const CallSite& site) {
   if (!IsSkipped(site)) FenceGlobalProxy();
 }
 
-void PrefetchGlobal(const void* address, const CallSite& site) {
-  CheckGlobalBounds(address, 1, "prefetch.global.L2", site);
-}
-
 }  // namespace gemmd::emulator

@@ -16,7 +16,4 @@ void CheckGlobal(const void* address, std::uint64_t bytes, std::uint64_t alignme
 // fence.proxy.async.global
 void FenceProxyAsyncGlobal(const CallSite& site);
 
-// prefetch.global.L2: the address must lie in a buffer.
-void PrefetchGlobal(const void* address, const CallSite& site);
-
 }  // namespace gemmd::emulator

@@ -232,16 +232,6 @@ void CheckGlobalUse(const void* address, std::uint64_t bytes, std::uint64_t alig
   FailOutOfBounds(at, bytes, what, site);
 }
 
-void CheckGlobalBounds(const void* address, std::uint64_t bytes, const char* what,
-                       const CallSite& site) {
-  const std::uint64_t at = AddressOf(address);
-  for (const Buffer& buffer : CurrentGrid().request->buffers) {
-    const std::uint64_t start = AddressOf(buffer.data);
-    if (at >= start && at + bytes <= start + buffer.bytes) return;
-  }
-  FailOutOfBounds(at, bytes, what, site);
-}
-
 void FenceGlobalProxy() {
   Thread& thread = CurrentThread();
   thread.knows.async_global = thread.knows.generic;

@@ -38,11 +38,6 @@ GlobalUse OwnGlobalUse(bool writes);
 void CheckGlobalUse(const void* address, std::uint64_t bytes, std::uint64_t alignment,
                     const GlobalUse& use, const char* what, const CallSite& site);
 
-// The bytes must lie in one buffer. For an instruction that neither reads nor writes, such as a
-// prefetch: alignment and order do not matter to it.
-void CheckGlobalBounds(const void* address, std::uint64_t bytes, const char* what,
-                       const CallSite& site);
-
 // fence.proxy.async over global memory, by the running thread.
 void FenceGlobalProxy();
 

@@ -305,12 +305,4 @@ void ClaimForMbarrier(std::uint32_t address, const CallSite& site) {
   Write(address, 8, Cell::State::kMbarrier, "mbarrier.init", site);
 }
 
-void ReleaseFromMbarrier(std::uint32_t address, const CallSite& site) {
-  Thread& thread = CurrentThread();
-  Cell* cell = CellAt(address);
-  for (std::uint32_t i = 0; i < 2; ++i) {
-    SetWriter(cell[i], address + 4 * i, Cell::State::kGeneric, thread.agent, thread.step(), site);
-  }
-}
-
 }  // namespace gemmd::emulator

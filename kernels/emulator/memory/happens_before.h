@@ -63,8 +63,7 @@ void CheckAsyncRead(std::uint32_t address, std::uint32_t bytes, Agent agent, Ste
 void CheckAsyncWrite(std::uint32_t address, std::uint32_t bytes, Agent agent, Step step,
                      const char* what, const CallSite& site);
 
-// The cells become an mbarrier object, or plain memory again.
+// The cells become an mbarrier object.
 void ClaimForMbarrier(std::uint32_t address, const CallSite& site);
-void ReleaseFromMbarrier(std::uint32_t address, const CallSite& site);
 
 }  // namespace gemmd::emulator

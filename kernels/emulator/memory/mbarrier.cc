@@ -151,16 +151,6 @@ void MbarrierInit(std::uint32_t address, std::uint32_t count, const CallSite& si
   object.initialised_at = thread.step();
 }
 
-void MbarrierInvalidate(std::uint32_t address, const CallSite& site) {
-  Mbarrier& object = Find(address, View::kGeneric, "mbarrier.inval", site);
-  if (!object.waiting.empty() || object.transaction_bytes != 0) {
-    Fail(Violation::kMbarrierProtocol, site,
-         absl::StrCat("mbarrier.inval of ", DescribeShared(address), ", which is in use"));
-  }
-  ObjectsAt(*CurrentThread().block->cluster, address).erase(address);
-  ReleaseFromMbarrier(address, site);
-}
-
 void MbarrierArrive(std::uint32_t address, const CallSite& site) {
   if (IsSkipped(site)) return;
   const char* what = "mbarrier.arrive";

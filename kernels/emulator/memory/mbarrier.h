@@ -12,8 +12,6 @@ namespace gemmd::emulator {
 struct Cluster;
 
 void MbarrierInit(std::uint32_t address, std::uint32_t count, const CallSite& site);
-void MbarrierInvalidate(std::uint32_t address, const CallSite& site);
-
 // An arrival that releases at the block's scope, at an object of this block.
 void MbarrierArrive(std::uint32_t address, const CallSite& site);
 // An arrival that releases at the block's scope, at an object of any block of the cluster. That

@@ -272,15 +272,12 @@ TEST(Prefetches, NameMemoryAndMapsThatExist) {
       [] {
         ptx::PrefetchTensorMap(&map);
         ptx::TensorPrefetch2D(&map, 8, 3);
-        ptx::PrefetchGlobal(matrix + 100);
       },
       launching);
   ExpectViolation(
       Violation::kBadOperand, [] { ptx::PrefetchTensorMap(nullptr); }, launching);
   ExpectViolation(
       Violation::kMisaligned, [] { ptx::TensorPrefetch2D(&map, 3, 0); }, launching);
-  ExpectViolation(
-      Violation::kOutOfBounds, [] { ptx::PrefetchGlobal(matrix + 64 * 64); }, launching);
 }
 
 // ------------------------------------------------------------ wgmma with A in registers
