@@ -45,7 +45,7 @@ class Probe {
     target.stream = stream_;
     PlacementProbeParams params;
     params.multiprocessors = static_cast<std::uint32_t*>(memory_);
-    status_ = ptx::Launch(PlacementProbe, shape, params, {}, target);
+    status_.Update(ptx::Launch(PlacementProbe, shape, params, {}, target));
     if (status_.ok()) {
       Note(cudaMemcpyAsync(found.data(), memory_, found.size() * sizeof found[0],
                            cudaMemcpyDeviceToHost, stream_));
@@ -63,7 +63,8 @@ class Probe {
  private:
   void Note(cudaError_t error) {
     if (error == cudaSuccess) return;
-    status_ = absl::InternalError(absl::StrCat("placement probe: ", cudaGetErrorString(error)));
+    status_.Update(
+        absl::InternalError(absl::StrCat("placement probe: ", cudaGetErrorString(error))));
   }
 
   cudaStreamCaptureMode capture_mode_ = cudaStreamCaptureModeRelaxed;

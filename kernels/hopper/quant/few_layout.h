@@ -137,10 +137,12 @@ struct FewBlock {
       ptx::MbarrierInit(RowsFull(s), 1);
       ptx::MbarrierInit(RowsEmpty(s), Layout::kWarps);
     }
-    for (std::uint32_t b = 0; !Layout::kIsChain && b < kSumBuffers; ++b) {
-      for (std::uint32_t adder = 0; adder < Layout::kAdders; ++adder) {
-        ptx::MbarrierInit(SumsFull(b, adder), Layout::kAdderStrips * Layout::kSplits);
-        ptx::MbarrierInit(SumsEmpty(b, adder), 1);
+    if constexpr (!Layout::kIsChain) {
+      for (std::uint32_t b = 0; b < kSumBuffers; ++b) {
+        for (std::uint32_t adder = 0; adder < Layout::kAdders; ++adder) {
+          ptx::MbarrierInit(SumsFull(b, adder), Layout::kAdderStrips * Layout::kSplits);
+          ptx::MbarrierInit(SumsEmpty(b, adder), 1);
+        }
       }
     }
     ptx::FenceMbarrierInit();

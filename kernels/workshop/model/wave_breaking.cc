@@ -12,8 +12,8 @@ std::vector<Variant> Variants(const Machine& machine, int side) {
   KernelShape half = whole;
   half.columns = whole.columns / 2;
   const double half_cost = half.SlabClocks(machine) / whole.SlabClocks(machine);
-  const int rows = CeilingOf(side, kTileRows);
-  const int tiles = rows * CeilingOf(side, whole.columns);
+  const int rows = CeilOfRatio(side, kTileRows);
+  const int tiles = rows * CeilOfRatio(side, whole.columns);
   const auto play = [&](const KernelShape& shape, const Schedule& schedule) {
     return Simulate(machine, shape, problem, schedule);
   };
@@ -27,7 +27,7 @@ std::vector<Variant> Variants(const Machine& machine, int side) {
     narrow.columns = columns;
     narrow.overlap = 0;  // two of them fit beside their scales
     narrow.read_columns = 64;
-    const double waves = WavesOfTiles(rows * CeilingOf(side, columns), pairs);
+    const double waves = WavesOfTiles(rows * CeilOfRatio(side, columns), pairs);
     variants.push_back({"tiles of 256x" + std::to_string(columns), true, true,
                         waves * columns / whole.columns,
                         waves * narrow.SlabClocks(machine) / whole.SlabClocks(machine),

@@ -32,8 +32,8 @@ std::map<std::vector<int>, int> CoverOf(const Schedule& schedule) {
 
 void ExpectWhole(const Schedule& schedule, const Problem& problem) {
   const std::map<std::vector<int>, int> cover = CoverOf(schedule);
-  const auto tiles = static_cast<std::size_t>(CeilingOf(problem.m, 256) *
-                                              CeilingOf(problem.n, 256) * 2 * problem.Slabs());
+  const auto tiles = static_cast<std::size_t>(CeilOfRatio(problem.m, 256) *
+                                              CeilOfRatio(problem.n, 256) * 2 * problem.Slabs());
   EXPECT_EQ(cover.size(), tiles);
   for (const auto& [place, times] : cover) ASSERT_EQ(times, 1) << place[0] << " " << place[1];
 }
