@@ -96,7 +96,7 @@ int Milliseconds(absl::Duration duration) {
 
 // Bounds the time until a connection is had again that was lost, or has gone silent.
 void SetPatience(const ChannelOptions& options, grpc::ChannelArguments& arguments) {
-  // gRPC waits a second before it dials again, and two minutes in the end.
+  // By default gRPC waits a second before it dials again, and two minutes in the end.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 50);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 1000);
   // This is no wait, but the time in which a connection must be made.

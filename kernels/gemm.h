@@ -10,8 +10,8 @@
 //   Session   where an emulated launch goes       emulator/session.h
 //   VerificationResidual   whether a product is right   verify/freivalds.h
 //   ErrorBound        what rounding may cost      verify/error_bound.h
-//   QuantFormat   a format of quantized matrices  quant/quant_format.h
-//   QuantizeInto  a real matrix to a quantized one  quant/quantize.h
+//   QuantFormat   a format of quantized matrices  base/numbers/quant/quant_format.h
+//   QuantizeInto  a real matrix to a quantized one  base/numbers/quant/quantize.h
 //   IsDequantized     how quantized operands land   dequantize/dequantized_problem.h
 //   LaunchTranspose   an operand on landing       landing/transpose.h
 //   PackPlane         quantized B on landing      hopper/quant/packing.h

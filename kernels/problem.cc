@@ -60,9 +60,15 @@ DataType DefaultOutputType(DataType operand_type, bool scaled) {
     case DataType::kFp6E2M3:
     case DataType::kFp4E2M1:
       return DataType::kBf16;
-    default:
-      return operand_type;
+    case DataType::kF64:
+    case DataType::kF32:
+    case DataType::kF16:
+    case DataType::kBf16:
+    case DataType::kInt32:
+    case DataType::kE8M0:
+      break;
   }
+  return operand_type;
 }
 
 DataType DefaultAccumulateType(DataType operand_type) {
@@ -75,9 +81,20 @@ DataType DefaultAccumulateType(DataType operand_type) {
     case DataType::kUint4:
     case DataType::kInt32:
       return DataType::kInt32;
-    default:
-      return DataType::kF32;
+    case DataType::kF32:
+    case DataType::kTf32:
+    case DataType::kF16:
+    case DataType::kBf16:
+    case DataType::kFp8E4M3:
+    case DataType::kFp8E5M2:
+    case DataType::kMxfp8E4M3:
+    case DataType::kE8M0:
+    case DataType::kFp6E3M2:
+    case DataType::kFp6E2M3:
+    case DataType::kFp4E2M1:
+      break;
   }
+  return DataType::kF32;
 }
 
 DataType DefaultOutputType(DataType a, DataType b, bool scaled) {

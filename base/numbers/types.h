@@ -20,8 +20,9 @@ enum class DataTypeRole : std::uint8_t {
 
 // Every element type in one place: ROW(enumerator, enumerator of gemmd.v1.DataType, name, bits of
 // an element in memory, role). Bits are 4 or 6, else a multiple of 8;
-// base/numbers/quant/packed_codes.h says where the bits of those lie. All else that goes by the
-// type is a switch without `default`, which the compiler holds complete, or a loop over kDataTypes.
+// base/numbers/quant/packed_codes.h says where the bits of those lie. A switch over all types has
+// no `default`, so that the compiler holds it complete; other loops are over kDataTypes. A
+// `default` stands where only some types come.
 #define GEMMD_DATA_TYPES(ROW)                             \
   ROW(kF64, F64, "f64", 64, kPlain)                       \
   ROW(kF32, F32, "f32", 32, kPlain)                       \
@@ -77,7 +78,7 @@ enum class Order : std::uint8_t { kRowMajor, kColumnMajor };
 
 enum class Activation : std::uint8_t { kNone, kRelu, kGeluTanh, kSilu };
 
-// The conditions that a result's bits may depend on; ARCHITECTURE.md defines the classes.
+// The conditions that a result's bits may depend on; docs/determinism.md defines the classes.
 enum class Determinism : std::uint8_t { kBatchInvariant, kFast };
 
 absl::string_view Name(Order order);

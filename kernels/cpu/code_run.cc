@@ -67,8 +67,8 @@ float LargestFinitePlain(const float* values, std::int64_t count) {
 
 constexpr std::int64_t kSixteen = 16;
 
-// The elements from `begin` on, fewer than 16, by registers that nothing beyond the plane comes
-// into.
+// Decodes the elements from `begin` on, fewer than 16. Their codes are copied first, so that no
+// load reaches past the plane.
 void DecodeRest(const CodeForm& form, const CodeRun& run, const Blocks& blocks, std::int64_t begin,
                 float* out) {
   const int bits = SizeBits(run.type);

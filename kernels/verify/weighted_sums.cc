@@ -52,9 +52,17 @@ void WidenRun(DataType type, const void* data, std::int64_t index, std::int64_t 
       return Widen<std::uint8_t>(data, index, count, wide, [](std::uint8_t x) { return e4m3[x]; });
     case DataType::kFp8E5M2:
       return Widen<std::uint8_t>(data, index, count, wide, [](std::uint8_t x) { return e5m2[x]; });
-    default:
-      std::fill_n(wide, count, std::nan(""));  // has no values here: nothing of it verifies
+    case DataType::kMxfp8E4M3:
+    case DataType::kInt4:
+    case DataType::kE8M0:
+    case DataType::kUint8:
+    case DataType::kUint4:
+    case DataType::kFp6E3M2:
+    case DataType::kFp6E2M3:
+    case DataType::kFp4E2M1:
+      break;
   }
+  std::fill_n(wide, count, std::nan(""));  // has no values here: nothing of it verifies
 }
 
 // `count` neighbours from (row, column) on, along the columns of a row or the rows of a column.

@@ -1,7 +1,7 @@
 // Says yes or no to a request, and on a yes hands it to the scheduler with everything
 // it will need already reserved: a request that was admitted does not run out of memory.
 //
-// admission_room.cc has the search for that memory, admission.cc all else.
+// admission_room.cc chooses device and plan and takes that memory, admission.cc does all else.
 #pragma once
 
 #include <atomic>

@@ -35,9 +35,19 @@ Format BitsOf(DataType type) {
       return {4, 3, 0};
     case DataType::kFp8E5M2:
       return {5, 2, 0};
-    default:
-      return {};
+    case DataType::kInt8:
+    case DataType::kInt32:
+    case DataType::kMxfp8E4M3:
+    case DataType::kInt4:
+    case DataType::kE8M0:
+    case DataType::kUint8:
+    case DataType::kUint4:
+    case DataType::kFp6E3M2:
+    case DataType::kFp6E2M3:
+    case DataType::kFp4E2M1:
+      break;
   }
+  return {};
 }
 
 std::uint64_t RandomElement(const Format& format, std::uint64_t random) {

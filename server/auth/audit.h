@@ -41,7 +41,8 @@ class AuditLog {
     std::uint64_t left_out = 0;
   };
 
-  // If a line of the kind may be written: how many were left out before it.
+  // Returns how many lines of the kind were left out before this one; nothing where this one may
+  // not be written.
   std::optional<std::uint64_t> Take(Kind* kind) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const Clock* const clock_;

@@ -34,9 +34,18 @@ const FloatFormat* FormatOf(DataType type) {
       return &kBfloat16;
     case DataType::kF32:
       return &kBinary32;
-    default:
-      return nullptr;
+    case DataType::kF64:
+    case DataType::kTf32:
+    case DataType::kInt8:
+    case DataType::kInt32:
+    case DataType::kMxfp8E4M3:
+    case DataType::kInt4:
+    case DataType::kE8M0:
+    case DataType::kUint8:
+    case DataType::kUint4:
+      break;
   }
+  return nullptr;
 }
 
 bool IsQuantizedInteger(DataType type) {
@@ -52,9 +61,24 @@ IntegerRange RangeOf(DataType type) {
       return {0, 255};
     case DataType::kInt4:
       return {-8, 7};
-    default:
+    case DataType::kUint4:
       return {0, 15};
+    case DataType::kF64:
+    case DataType::kF32:
+    case DataType::kTf32:
+    case DataType::kF16:
+    case DataType::kBf16:
+    case DataType::kInt32:
+    case DataType::kFp8E4M3:
+    case DataType::kFp8E5M2:
+    case DataType::kMxfp8E4M3:
+    case DataType::kE8M0:
+    case DataType::kFp6E3M2:
+    case DataType::kFp6E2M3:
+    case DataType::kFp4E2M1:
+      break;
   }
+  return {0, 0};  // is no integer of at most 8 bits
 }
 
 double LargestElement(DataType type) {
@@ -73,9 +97,21 @@ double DecodeElement(DataType type, std::uint32_t code) {
       return code & 0xfu;
     case DataType::kE8M0:
       return DecodeE8M0(static_cast<std::uint8_t>(code));
-    default:
-      return DecodeFloat(*FormatOf(type), code);
+    case DataType::kF64:
+    case DataType::kF32:
+    case DataType::kTf32:
+    case DataType::kF16:
+    case DataType::kBf16:
+    case DataType::kInt32:
+    case DataType::kFp8E4M3:
+    case DataType::kFp8E5M2:
+    case DataType::kMxfp8E4M3:
+    case DataType::kFp6E3M2:
+    case DataType::kFp6E2M3:
+    case DataType::kFp4E2M1:
+      break;
   }
+  return DecodeFloat(*FormatOf(type), code);
 }
 
 std::uint32_t EncodeElement(DataType type, double value, int zero_point, const Rounding& rounding,

@@ -99,7 +99,7 @@ class Reader {
     return Keep(*array, side, operand.path, false, read);
   }
 
-  // `is_full`: its values are what D_full is made of.
+  // `is_full`: the array's values make the unquantized product, which D is compared with.
   Outcome Keep(const client::QuantizedArray& array, client::Side side, const std::string& path,
                bool is_full, Read& read) const {
     absl::StatusOr<client::InlineOperand> operand = ToOperand(array, side);

@@ -20,7 +20,7 @@ std::string Wide(const std::string& rows);
 // A latency of the point.
 double Us(const Json& point, const char* name);
 
-// Returns whether its loop is open.
+// Returns whether the point was measured in an open loop.
 bool IsOpen(const Json& point);
 
 // Charts over the loads of a sweep or a search; empty where there is one load.

@@ -7,7 +7,7 @@ struct CallSite {
   const char* file = "";
   int line = 0;
 
-  // As the default value of a parameter it names the caller's line.
+  // Names the line of the caller where Here() is the default value of a parameter.
   static constexpr CallSite Here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     return CallSite{file, line};
   }

@@ -1,7 +1,7 @@
 // Finds which clusters of a grid lie side by side. Multiprocessors of one GPC ask the L2 for a line
 // once, so tiles that share an operand belong on neighbours; but clusters are numbered round robin
 // over the GPCs. A launch "by place" numbers them anew, by a permutation that is found once for a
-// device (device_places.h). A wrong one costs speed and nothing else. Pure.
+// device (half/device_places.h). A wrong one costs speed and nothing else. Pure.
 #pragma once
 
 #include <algorithm>
@@ -41,7 +41,7 @@ inline ClusterPlaces PlacesByNeighbours(const std::vector<std::vector<std::uint3
   for (const auto& cluster : clusters) {
     for (const std::uint32_t each : cluster) root[find(each)] = find(cluster.front());
   }
-  // Multiprocessors that never joined many others go last.
+  // Multiprocessors of small sets, which never joined many others, go last.
   constexpr std::uint32_t kFew = 8;
   std::vector<std::uint32_t> members(count);
   for (std::uint32_t x = 0; x < count; ++x) ++members[find(x)];

@@ -53,7 +53,7 @@ struct ProductLayout {
   static constexpr int kStageBytes = kStageBlocks * (kRowBytes + kPartBytes);
   static constexpr int kPieceLines = kStageBlocks * kPartBytes / kPieceLineBytes;
 
-  // Where sums wait that are finished one by one (finish.h).
+  // Where sums wait that are finished one by one (common/f32_finish.h).
   static constexpr int kSumBytes = kConsumers * kWarpgroup * kSums * 4;
   static constexpr int kStages =
       mma::FittingStages(hopper::kMaxSharedBytes - kSumBytes, kStageBytes, kValues.max_stages);

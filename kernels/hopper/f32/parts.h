@@ -5,7 +5,7 @@
 // every x is multiplied by 2^24 first, which makes the least of them normal, and the product by
 // 2^-48 last. From 2^103 on that overflows: hi or what is left of it is then infinite, lo is NaN,
 // and so is every sum that the element is part of; infinities and NaN do the same. Such sums are
-// made again from the elements themselves (finish.h).
+// made again from the elements themselves (common/f32_finish.h).
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 // The tilings of the Hopper GEMM, as values: what differs between its registry entries.
 //
 // A kernel sees rows and columns of its own frame: D's rows and columns, or, where D is
-// column-major, D's columns and rows (frame.h).
+// column-major, D's columns and rows (common/frame.h).
 #pragma once
 
 #include "kernels/ptx/platform.h"

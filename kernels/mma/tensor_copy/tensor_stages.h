@@ -58,7 +58,7 @@ class TensorStages {
     ptx::MbarrierWait(ring_.Empty(turn.stage), turn.parity);
   }
 
-  // Every warp that has read the stage calls it.
+  // Tells the producer that this warp has read the stage: each of them calls it.
   GEMMD_DEVICE void ReleaseByWarp(std::uint32_t stage, std::uint32_t lane) const {
     ptx::SyncWarp();
     if (lane == 0) {

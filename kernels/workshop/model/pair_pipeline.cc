@@ -87,7 +87,7 @@ void PairPipeline::RunEpilogue(const WorkUnit& unit, double start) {
     if (column <= shape_.overlap) shared_columns_free_ = now;
     if (column == unit.columns) own_columns_free_[unit_ % 2] = now;
     const double stored = read * kColumnBytes / machine_->port_bytes_per_clock;
-    // A staged piece is written to the one buffer before TMA reads it.
+    // There is one buffer in shared memory: a staged piece is written to it before TMA reads it.
     const double staged = read * kColumnBytes / machine_->shared_bytes_per_clock;
     now += stored + (shape_.stages_stores ? staged : 0);
     if (shape_.stages_stores) staging_ += 2 * staged;

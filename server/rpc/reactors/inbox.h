@@ -36,7 +36,7 @@ class Inbox {
     return std::exchange(messages_, {});
   }
 
-  // Nothing is here, and nobody handles what was.
+  // Returns whether it is empty, and no caller still handles messages of it.
   bool is_idle() const { return !is_handled_; }
   // Another may be read: what is here reaches no bound, which one message may pass by its size.
   bool has_room() const { return messages_.size() < bounds_.messages && bytes_ < bounds_.bytes; }
