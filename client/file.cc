@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -121,6 +122,16 @@ absl::StatusOr<Bytes> InputFile::ReadLarge(std::uint64_t offset, std::uint64_t b
     if (!end.ok()) return std::move(end);
   }
   return std::move(buffer).Freeze(bytes);
+}
+
+absl::StatusOr<Bytes> InputFile::Map() const {
+  if (size_bytes_ == 0) return Bytes();  // which mmap() refuses
+  void* const memory = ::mmap(nullptr, size_bytes_, PROT_READ, MAP_PRIVATE, descriptor_, 0);
+  if (memory == MAP_FAILED) return Error(path_, "map");
+  const std::uint64_t size = size_bytes_;
+  std::shared_ptr<const void> owner(
+      memory, [size](const void* held) { ::munmap(const_cast<void*>(held), size); });
+  return Bytes(std::move(owner), {static_cast<const char*>(memory), size});
 }
 
 absl::Status InputFile::ReadInto(std::uint64_t offset, std::uint64_t bytes, char* to) const {

@@ -37,6 +37,10 @@ class InputFile {
   // Reads a large part with several threads; else as Read().
   absl::StatusOr<Bytes> ReadLarge(std::uint64_t offset, std::uint64_t bytes) const;
 
+  // All of it without a copy, for files of which little is read. Danger: where another process
+  // cuts the file meanwhile, touching what is gone ends this one by SIGBUS.
+  absl::StatusOr<Bytes> Map() const;
+
  private:
   absl::Status ReadInto(std::uint64_t offset, std::uint64_t bytes, char* to) const;
 

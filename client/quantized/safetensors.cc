@@ -93,6 +93,10 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
           return Refuse(absl::StrCat("tensor ", Quoted(name_), " has no ", field));
         }
       }
+      if (header.tensors.size() == kMostSafetensorsTensors) {
+        return Refuse(absl::StrCat("the header has more than ", kMostSafetensorsTensors,
+                                   " tensors, the most that are accepted"));
+      }
       header.tensors.emplace(name_, std::move(tensor_));
     }
     place_ = place_ == Place::kRoot ? Place::kOutside : Place::kRoot;
@@ -157,7 +161,8 @@ class HeaderReader final : public nlohmann::json_sax<Json> {
 }  // namespace
 
 absl::StatusOr<std::uint64_t> ParseSafetensorsPreamble(absl::string_view bytes,
-                                                       std::uint64_t file_bytes) {
+                                                       std::uint64_t file_bytes,
+                                                       std::uint64_t most) {
   if (bytes.size() < kSafetensorsPreambleBytes || file_bytes < kSafetensorsPreambleBytes) {
     return absl::InvalidArgumentError(
         absl::StrCat("the file has ", std::min<std::uint64_t>(bytes.size(), file_bytes),
@@ -167,9 +172,9 @@ absl::StatusOr<std::uint64_t> ParseSafetensorsPreamble(absl::string_view bytes,
   for (std::size_t i = kSafetensorsPreambleBytes; i-- > 0;) {
     length = length << 8 | static_cast<std::uint8_t>(bytes[i]);
   }
-  if (length == 0 || length > kMostSafetensorsHeaderBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "header length ", length, ": 1 to ", kMostSafetensorsHeaderBytes, " bytes are accepted"));
+  if (length == 0 || length > most) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("header length ", length, ": 1 to ", most, " bytes are accepted"));
   }
   if (length > file_bytes - kSafetensorsPreambleBytes) {
     return absl::InvalidArgumentError(absl::StrCat(

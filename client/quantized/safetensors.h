@@ -23,6 +23,8 @@ inline constexpr std::uint64_t kSafetensorsPreambleBytes = 8;
 // added metadata.
 inline constexpr std::uint64_t kMostSafetensorsHeaderBytes = 64 << 10;
 inline constexpr std::size_t kMostSafetensorsDimensions = 8;
+// Above what any model has, and few enough to be listed in memory.
+inline constexpr std::size_t kMostSafetensorsTensors = std::size_t{1} << 18;
 
 struct SafetensorsTensor {
   std::string dtype;
@@ -37,13 +39,15 @@ struct SafetensorsHeader {
 };
 
 // The length that the first 8 bytes say. INVALID_ARGUMENT: there are fewer, or it is 0, above
-// kMostSafetensorsHeaderBytes, or more than a file of that size has behind them.
-absl::StatusOr<std::uint64_t> ParseSafetensorsPreamble(absl::string_view bytes,
-                                                       std::uint64_t file_bytes);
+// `most`, or more than a file of that size has behind them.
+absl::StatusOr<std::uint64_t> ParseSafetensorsPreamble(
+    absl::string_view bytes, std::uint64_t file_bytes,
+    std::uint64_t most = kMostSafetensorsHeaderBytes);
 
 // INVALID_ARGUMENT: the text is not JSON of the grammar above, an object has a key twice, a number
-// is no whole one of 64 bits, or offsets are not within `data_bytes` and in order. Tensors may
-// still overlap, and their sizes be anything: see CheckCovered().
+// is no whole one of 64 bits, there are more than kMostSafetensorsTensors, or offsets are not
+// within `data_bytes` and in order. Tensors may still overlap, and their sizes be anything: see
+// CheckCovered().
 absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::string_view text,
                                                          std::uint64_t data_bytes);
 

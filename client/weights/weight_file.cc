@@ -1,0 +1,240 @@
+#include "client/weights/weight_file.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "base/text/quoted.h"
+#include "client/file.h"
+#include "client/quantized/safetensors.h"
+#include "client/weights/gguf.h"
+#include "client/weights/safetensors_types.h"
+#include "client/weights/shard_index.h"
+
+namespace gemmd::client {
+namespace {
+
+// The limit of the safetensors library.
+constexpr std::uint64_t kMostHeaderBytes = 100'000'000;
+// The names of a suggestion.
+constexpr std::size_t kMostLikeNames = 3;
+
+absl::Status Annotate(absl::string_view path, const absl::Status& status) {
+  return {status.code(), absl::StrCat(path, ": ", status.message())};
+}
+
+Bytes Part(const Bytes& file, std::uint64_t begin, std::uint64_t end) {
+  return {file.owner(), file.view().substr(begin, end - begin)};
+}
+
+// Bytes of such a tensor; an error where there can be none.
+absl::StatusOr<std::uint64_t> SizeOf(const SafetensorsType& type,
+                                     const std::vector<std::uint64_t>& shape) {
+  std::uint64_t bits = static_cast<std::uint64_t>(type.bits);
+  // A dimension of 0 makes it empty, whatever the others would overflow to.
+  if (std::find(shape.begin(), shape.end(), 0) != shape.end()) return std::uint64_t{0};
+  for (const std::uint64_t dimension : shape) {
+    if (__builtin_mul_overflow(bits, dimension, &bits)) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("has shape ", ShapeText(shape), ", which is 2^61 bytes or more"));
+    }
+  }
+  if (bits % 8 != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("has ", bits, " bits, which are no whole bytes"));
+  }
+  return bits / 8;
+}
+
+std::optional<WeightFileKind> KindOf(absl::string_view begin) {
+  if (absl::StartsWith(begin, "GGUF")) return WeightFileKind::kGguf;
+  if (absl::StartsWith(begin, "{")) return WeightFileKind::kShards;
+  if (begin.size() > kSafetensorsPreambleBytes && begin[kSafetensorsPreambleBytes] == '{') {
+    return WeightFileKind::kSafetensors;
+  }
+  return std::nullopt;
+}
+
+// Says what else a file may be that somebody took for one of weights.
+std::string OtherKind(absl::string_view begin) {
+  if (absl::StartsWith(begin, "\x93NUMPY")) return "; it is a .npy file, which goes as it is";
+  if (absl::StartsWith(begin, "PK\3\4")) {
+    return "; it is a zip archive, as torch.save and np.savez write: save it by safetensors";
+  }
+  if (absl::StartsWith(begin, "\x89HDF")) return "; it is an HDF5 file: save it by safetensors";
+  if (absl::StartsWith(begin, "\x80\x02")) return "; it is a pickle: save it by safetensors";
+  return "";
+}
+
+}  // namespace
+
+absl::string_view Name(WeightFileKind kind) {
+  switch (kind) {
+    case WeightFileKind::kSafetensors:
+      return "safetensors";
+    case WeightFileKind::kShards:
+      return "safetensors shards";
+    case WeightFileKind::kGguf:
+      return "GGUF";
+  }
+  return "";
+}
+
+std::string ShapeText(const std::vector<std::uint64_t>& shape) {
+  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
+}
+
+absl::StatusOr<SafetensorsContent> ParseSafetensors(const Bytes& file) {
+  const absl::string_view all = file.view();
+  const absl::StatusOr<std::uint64_t> length = ParseSafetensorsPreamble(
+      all.substr(0, kSafetensorsPreambleBytes), all.size(), kMostHeaderBytes);
+  if (!length.ok()) return length.status();
+  const std::uint64_t data = kSafetensorsPreambleBytes + *length;
+  const absl::StatusOr<SafetensorsHeader> header =
+      ParseSafetensorsHeader(all.substr(kSafetensorsPreambleBytes, *length), all.size() - data);
+  if (!header.ok()) return header.status();
+  SafetensorsContent content;
+  for (const auto& [key, value] : header->metadata) {
+    if (absl::StartsWith(key, "gemmd.")) content.is_container = true;
+  }
+  for (const auto& [name, tensor] : header->tensors) {
+    const std::string where = absl::StrCat("tensor ", Quoted(name), " ");
+    const SafetensorsType* const type = FindSafetensorsType(tensor.dtype);
+    if (type == nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat(where, "has dtype ", Quoted(tensor.dtype),
+                                                     ", which safetensors 0.8 has not"));
+    }
+    const absl::StatusOr<std::uint64_t> size = SizeOf(*type, tensor.shape);
+    if (!size.ok()) return absl::InvalidArgumentError(absl::StrCat(where, size.status().message()));
+    if (*size != tensor.end - tensor.begin) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          where, "of ", tensor.dtype, " and shape ", ShapeText(tensor.shape), " takes ", *size,
+          " bytes, but its data_offsets have ", tensor.end - tensor.begin));
+    }
+    content.tensors.push_back({name, false, tensor.dtype, tensor.shape,
+                               Part(file, data + tensor.begin, data + tensor.end)});
+  }
+  if (absl::Status s = CheckCovered(*header, all.size() - data); !s.ok()) return s;
+  return content;
+}
+
+absl::StatusOr<std::vector<WeightTensor>> ParseGgufTensors(const Bytes& file) {
+  absl::StatusOr<GgufHeader> header = ParseGguf(file.view());
+  if (!header.ok()) return header.status();
+  std::vector<WeightTensor> tensors;
+  for (GgufTensor& tensor : header->tensors) {
+    std::string type = tensor.type == nullptr ? absl::StrCat("type ", tensor.type_number)
+                                              : std::string(tensor.type->name);
+    tensors.push_back({std::move(tensor.name), true, std::move(type), std::move(tensor.shape),
+                       Part(file, tensor.begin, tensor.end)});
+  }
+  return tensors;
+}
+
+namespace {
+
+absl::StatusOr<Bytes> MapFile(const std::string& path) {
+  const absl::StatusOr<InputFile> file = InputFile::Open(path);
+  if (!file.ok()) return file.status();
+  return file->Map();
+}
+
+// Every shard must have what the index says is in it; what else it has is not the index's.
+absl::StatusOr<std::vector<WeightTensor>> OpenShards(const std::string& path,
+                                                     const ShardIndex& index) {
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  std::map<std::string, std::map<std::string, WeightTensor>> shards;
+  std::vector<WeightTensor> tensors;
+  for (const auto& [name, shard] : index.shard_of) {
+    auto found = shards.find(shard);
+    if (found == shards.end()) {
+      const absl::StatusOr<Bytes> bytes = MapFile(folder + shard);
+      if (!bytes.ok()) return Annotate(path, bytes.status());
+      absl::StatusOr<SafetensorsContent> content = ParseSafetensors(*bytes);
+      if (!content.ok()) return Annotate(folder + shard, content.status());
+      found = shards.emplace(shard, std::map<std::string, WeightTensor>()).first;
+      for (WeightTensor& tensor : content->tensors) {
+        found->second.emplace(tensor.name, std::move(tensor));
+      }
+    }
+    const auto tensor = found->second.find(name);
+    if (tensor == found->second.end()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": weight_map's ", Quoted(name), " is not in ", Quoted(shard)));
+    }
+    tensors.push_back(std::move(tensor->second));
+  }
+  return tensors;
+}
+
+}  // namespace
+
+WeightFile::WeightFile(std::string path, WeightFileKind kind)
+    : path_(std::move(path)), kind_(kind) {}
+
+absl::StatusOr<WeightFile> WeightFile::Open(const std::string& path) {
+  const absl::StatusOr<Bytes> bytes = MapFile(path);
+  if (!bytes.ok()) return bytes.status();
+  const absl::string_view begin = bytes->view().substr(0, 16);
+  const std::optional<WeightFileKind> kind = KindOf(begin);
+  if (!kind) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": begins with ", Quoted(begin.substr(0, 9)),
+                     "; safetensors, their index.json and GGUF are read", OtherKind(begin)));
+  }
+  WeightFile file(path, *kind);
+  switch (*kind) {
+    case WeightFileKind::kSafetensors: {
+      absl::StatusOr<SafetensorsContent> content = ParseSafetensors(*bytes);
+      if (!content.ok()) return Annotate(path, content.status());
+      file.is_container_ = content->is_container;
+      file.tensors_ = std::move(content->tensors);
+      break;
+    }
+    case WeightFileKind::kShards: {
+      const absl::StatusOr<ShardIndex> index = ParseShardIndex(bytes->view());
+      if (!index.ok()) return Annotate(path, index.status());
+      absl::StatusOr<std::vector<WeightTensor>> tensors = OpenShards(path, *index);
+      if (!tensors.ok()) return tensors.status();
+      file.tensors_ = *std::move(tensors);
+      break;
+    }
+    case WeightFileKind::kGguf: {
+      absl::StatusOr<std::vector<WeightTensor>> tensors = ParseGgufTensors(*bytes);
+      if (!tensors.ok()) return Annotate(path, tensors.status());
+      file.tensors_ = *std::move(tensors);
+      break;
+    }
+  }
+  return file;
+}
+
+absl::StatusOr<const WeightTensor*> WeightFile::Find(absl::string_view name) const {
+  std::vector<std::string> like;
+  for (const WeightTensor& tensor : tensors_) {
+    if (tensor.name == name) return &tensor;
+    const bool is_like = !name.empty() && (absl::StrContains(tensor.name, name) ||
+                                           absl::StrContains(name, tensor.name));
+    if (is_like && like.size() < kMostLikeNames) like.push_back(Quoted(tensor.name));
+  }
+  const std::string hint = like.empty() ? "gemm weights lists its names"
+                                        : absl::StrCat("like it are ", absl::StrJoin(like, ", "));
+  return absl::NotFoundError(absl::StrCat(path_, ": has no tensor ", Quoted(name), " among ",
+                                          tensors_.size(), "; ", hint));
+}
+
+bool BeginsAsWeights(const std::string& path) {
+  const absl::StatusOr<InputFile> file = InputFile::Open(path);
+  if (!file.ok()) return false;
+  const absl::StatusOr<std::string> begin =
+      file->Read(0, std::min(file->size_bytes(), kSafetensorsPreambleBytes + 1));
+  return begin.ok() && KindOf(*begin).has_value();
+}
+
+}  // namespace gemmd::client

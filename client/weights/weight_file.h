@@ -1,0 +1,72 @@
+// Files of weights as other programs write them. A file's bytes say what it is: safetensors, the
+// index of safetensors shards, or GGUF.
+//
+// A file is believed about nothing: each tensor's type, shape and bytes must agree, lie whole
+// within the file and not within another's. Errors begin with the path of the file that is wrong
+// and name the field, its value and the limit.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "client/bytes.h"
+
+namespace gemmd::client {
+
+enum class WeightFileKind : std::uint8_t { kSafetensors, kShards, kGguf };
+
+absl::string_view Name(WeightFileKind kind);
+
+// A tensor: its description in the file, and its bytes where they lie. Keeps the file's mapping.
+struct WeightTensor {
+  std::string name;
+  bool is_gguf = false;              // its type is one of gguf_types.h, else of safetensors_types.h
+  std::string type;                  // as the file's format names it: "BF16", "Q4_0"
+  std::vector<std::uint64_t> shape;  // as torch has it: the dimension that runs fastest last
+  Bytes bytes;
+};
+
+// "[4096, 1024]"
+std::string ShapeText(const std::vector<std::uint64_t>& shape);
+
+class WeightFile {
+ public:
+  // Maps the file, and all shards of an index. Reads the headers alone. Danger: as of
+  // InputFile::Map(), as long as this or one of its tensors lives.
+  //
+  // INVALID_ARGUMENT: it is none of these files, or one that is not sound.
+  static absl::StatusOr<WeightFile> Open(const std::string& path);
+
+  const std::string& path() const { return path_; }
+  WeightFileKind kind() const { return kind_; }
+  // Returns whether it is one that `gemm quantize` wrote: its metadata has our keys.
+  bool is_container() const { return is_container_; }
+  // In the order of their names; those of GGUF in the file's.
+  const std::vector<WeightTensor>& tensors() const { return tensors_; }
+  // NOT_FOUND, with names that are like it.
+  absl::StatusOr<const WeightTensor*> Find(absl::string_view name) const;
+
+ private:
+  WeightFile(std::string path, WeightFileKind kind);
+
+  std::string path_;
+  WeightFileKind kind_;
+  bool is_container_ = false;
+  std::vector<WeightTensor> tensors_;
+};
+
+// Returns whether the file begins as one of these; false for what cannot be opened.
+bool BeginsAsWeights(const std::string& path);
+
+// A safetensors file in memory, as Open() reads it; `owner` keeps the bytes.
+struct SafetensorsContent {
+  bool is_container = false;
+  std::vector<WeightTensor> tensors;
+};
+absl::StatusOr<SafetensorsContent> ParseSafetensors(const Bytes& file);
+absl::StatusOr<std::vector<WeightTensor>> ParseGgufTensors(const Bytes& file);
+
+}  // namespace gemmd::client

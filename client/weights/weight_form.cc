@@ -1,0 +1,124 @@
+#include "client/weights/weight_form.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "client/bytes.h"
+#include "client/names.h"
+#include "client/weights/gguf_blocks.h"
+#include "client/weights/gguf_types.h"
+#include "client/weights/safetensors_types.h"
+
+namespace gemmd::client {
+namespace {
+
+const GgufType* FindGgufType(absl::string_view name) {
+  for (const GgufType& type : GgufTypes()) {
+    if (type.name == name) return &type;
+  }
+  return nullptr;
+}
+
+absl::Status NoForm(const WeightTensor& tensor, absl::string_view why) {
+  return absl::InvalidArgumentError(absl::StrCat(tensor.type, " has no form here: ", why));
+}
+
+// The form by the type alone.
+struct TypeForm {
+  std::optional<DataType> element;
+  absl::string_view format;
+};
+
+absl::StatusOr<TypeForm> FormOfType(const WeightTensor& tensor) {
+  if (tensor.is_gguf) {
+    const GgufType* const type = FindGgufType(tensor.type);
+    if (type == nullptr) return NoForm(tensor, "this version of gemm does not know it");
+    if (!type->why.empty()) return NoForm(tensor, type->why);
+    return TypeForm{type->element, type->format};
+  }
+  const SafetensorsType* const type = FindSafetensorsType(tensor.type);
+  if (!type->why.empty()) return NoForm(tensor, type->why);
+  return TypeForm{type->element, type->format};
+}
+
+std::uint64_t BytesOf(const OperandPlanes& planes) {
+  std::uint64_t bytes = *SizeBytes(planes.data) + *SizeBytes(planes.scales);
+  if (planes.zero_points) bytes += *SizeBytes(*planes.zero_points);
+  if (planes.tensor_scale) bytes += *SizeBytes(*planes.tensor_scale);
+  return bytes;
+}
+
+QuantizedArray EmptyArray(const WeightForm& form) {
+  QuantizedArray array;
+  array.format_name = form.name;
+  array.format = *FindQuantFormat(form.name);
+  array.rows = form.rows;
+  array.columns = form.columns;
+  array.k_axis = KAxis::kColumns;
+  return array;
+}
+
+// The bytes as codes that are worth themselves.
+QuantizedArray UnscaledOf(const WeightForm& form, Bytes codes) {
+  constexpr float kOne = 1;
+  QuantizedArray array = EmptyArray(form);
+  array.codes = std::move(codes);
+  array.scales = Bytes(std::string(reinterpret_cast<const char*>(&kOne), sizeof kOne));
+  return array;
+}
+
+}  // namespace
+
+absl::StatusOr<WeightForm> FormOf(const WeightTensor& tensor) {
+  const absl::StatusOr<TypeForm> of_type = FormOfType(tensor);
+  if (!of_type.ok()) return of_type.status();
+  if (tensor.shape.size() != 2) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("its shape ", ShapeText(tensor.shape), " has ", tensor.shape.size(),
+                     tensor.shape.size() == 1 ? " dimension" : " dimensions", "; a matrix has 2"));
+  }
+  WeightForm form;
+  form.element = of_type->element;
+  form.rows = tensor.shape[0];
+  form.columns = tensor.shape[1];
+  for (const std::uint64_t dimension : tensor.shape) {
+    if (dimension >= 1 && dimension <= kMaxDimension) continue;
+    return absl::InvalidArgumentError(absl::StrCat("its shape ", ShapeText(tensor.shape), " has ",
+                                                   dimension, "; a dimension is 1 to ",
+                                                   kMaxDimension));
+  }
+  if (form.element) {
+    form.name = OptionName(Name(*form.element));
+    form.size_bytes = tensor.bytes.view().size();
+    return form;
+  }
+  form.name = std::string(of_type->format);
+  form.size_bytes = BytesOf(PlanesOf(EmptyArray(form), Side::kA));
+  return form;
+}
+
+absl::StatusOr<WeightOperand> OperandOf(const WeightTensor& tensor) {
+  const absl::StatusOr<WeightForm> form = FormOf(tensor);
+  if (!form.ok()) return form.status();
+  if (!form->element && !tensor.is_gguf) {
+    return WeightOperand(UnscaledOf(*form, tensor.bytes));
+  }
+  if (!form->element) {
+    absl::StatusOr<QuantizedArray> array = DecodeGgufBlocks(*FindGgufType(tensor.type), form->rows,
+                                                            form->columns, tensor.bytes.view());
+    if (!array.ok()) return array.status();
+    return WeightOperand(*std::move(array));
+  }
+  Bytes bytes = tensor.bytes;
+  const auto address = reinterpret_cast<std::uintptr_t>(bytes.view().data());
+  const auto element_bytes = static_cast<std::uintptr_t>(SizeBits(*form->element) / 8);
+  // Headers of safetensors may have any length, and code that reads elements needs them aligned.
+  if (address % element_bytes != 0) bytes = Bytes(std::string(bytes.view()));
+  absl::StatusOr<Matrix> matrix =
+      Matrix::Create({*form->element, form->rows, form->columns}, std::move(bytes));
+  if (!matrix.ok()) return matrix.status();
+  return WeightOperand(*std::move(matrix));
+}
+
+}  // namespace gemmd::client
