@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 runs=${1:-20000}
 targets=("${@:2}")
 ((${#targets[@]} > 0)) || targets=(http jwt operands payload_codec policy quantized_file \
-  session tls_files traceparent)
+  session tls_files traceparent weights)
 
 deploy/install_packages.sh clang-14 libclang-rt-14-dev
 labels=("${targets[@]/#/\/\/tests/fuzz:}")
@@ -26,7 +26,8 @@ trap 'rm -rf "$work"' EXIT
 # states and take longer. Its choices weigh about the same, so rare features earn no preference.
 declare -A how=([http]="-max_len=2048" [jwt]="-max_len=2048" [operands]="-max_len=128"
   [payload_codec]="-max_len=4096" [policy]="-max_len=2048" [quantized_file]="-max_len=1024"
-  [session]="-max_len=512 -entropic=0" [tls_files]="-max_len=8192" [traceparent]="-max_len=1024")
+  [session]="-max_len=512 -entropic=0" [tls_files]="-max_len=8192" [traceparent]="-max_len=1024"
+  [weights]="-max_len=2048")
 for target in "${targets[@]}"; do
   mkdir "$work/$target"
   # Keys have no place in the tree, not even those that open nothing.
@@ -35,6 +36,7 @@ for target in "${targets[@]}"; do
       -keyout "$work/key" -out "$work/certificate" 2>/dev/null
     (cd "$work" && cat certificate <(echo '=') key <(echo '=') certificate >tls_files/whole)
   fi
+  [[ $target != weights ]] || python3 tests/fuzz/weights_corpus.py "$work/weights"
   seeds=()
   [[ ! -d tests/fuzz/seeds/$target ]] || seeds=("tests/fuzz/seeds/$target")
   read -ra options <<<"${how[$target]}"

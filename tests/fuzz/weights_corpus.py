@@ -1,0 +1,66 @@
+#!/usr/bin/env python3
+"""Writes the corpus of weights_fuzz into a folder: a file of weights of each kind and type.
+
+weights_corpus.py FOLDER
+"""
+import json
+import pathlib
+import struct
+import sys
+
+# (number, elements of a block, its bytes), as gguf_types.h has them.
+GGUF_TYPES = [(0, 1, 4), (1, 1, 2), (2, 32, 18), (3, 32, 20), (6, 32, 22), (8, 32, 34), (9, 32, 36), (12, 256, 144),
+              (14, 256, 210), (20, 32, 18), (23, 256, 136), (24, 1, 1), (28, 1, 8), (30, 1, 2), (39, 32, 17),
+              (40, 64, 36), (41, 128, 18)]
+DTYPES = {"BOOL": 8, "F4": 4, "F6_E2M3": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8,
+          "F8_E4M3FNUZ": 8, "I16": 16, "F16": 16, "BF16": 16, "I32": 32, "F32": 32, "C64": 64, "F64": 64}
+
+
+def text(value):
+    return struct.pack("<Q", len(value)) + value
+
+
+def pad(file, alignment):
+    return file + bytes(-len(file) % alignment)
+
+
+def gguf(version, tensors, alignment=32):
+    entries = [text(b"general.alignment") + struct.pack("<II", 4, alignment),
+               text(b"general.architecture") + struct.pack("<I", 8) + text(b"llama"),
+               text(b"tokens") + struct.pack("<IIQ", 9, 8, 2) + text(b"a") + text(b"bc"),
+               text(b"deep") + struct.pack("<IIQIQ", 9, 9, 1, 5, 1) + bytes(4)]
+    file = b"GGUF" + struct.pack("<IQQ", version, len(tensors), len(entries)) + b"".join(entries)
+    data = b""
+    for name, sizes, kind, values in tensors:
+        data = pad(data, alignment)
+        file += text(name) + struct.pack(f"<I{len(sizes)}QIQ", len(sizes), *sizes, kind, len(data))
+        data += values
+    return pad(file, alignment) + data
+
+
+def safetensors(tensors, metadata):
+    header, data = {"__metadata__": metadata}, b""
+    for name, dtype, shape, values in tensors:
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
+        data += values
+    return text(json.dumps(header).encode()) + data
+
+
+def main(folder):
+    files = {}
+    for kind, elements, size in GGUF_TYPES:
+        blocks = bytes((7 * i + kind) % 256 & ~0x40 for i in range(4 * size))
+        files[f"gguf_{kind}"] = gguf(3, [(b"w", (2 * elements, 2), kind, blocks)])
+    files["gguf_two"] = gguf(2, [(b"v", (3,), 0, bytes(12)), (b"w", (2, 1, 2), 1, bytes(8))], 8)
+    for dtype, bits in DTYPES.items():
+        files[f"safetensors_{dtype}"] = safetensors([("w", dtype, [2, 4], bytes(bits))], {"format": "pt"})
+    files["safetensors_two"] = safetensors([("v", "F32", [2, 1], bytes(8)), ("w", "U8", [0], b"")],
+                                           {"gemmd.version": "1"})
+    files["index"] = json.dumps({"metadata": {"total_size": 1, "deep": [[{}]]},
+                                 "weight_map": {"a": "one.safetensors", "b": "two"}}).encode()
+    for name, content in files.items():
+        (pathlib.Path(folder) / name).write_bytes(content)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

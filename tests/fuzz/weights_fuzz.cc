@@ -1,0 +1,97 @@
+// Whatever a file of weights says, its tensors lie within it, one apart from another, and one that
+// has a form makes an operand of exactly the bytes that the form says.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/match.h"
+#include "absl/strings/string_view.h"
+#include "client/bytes.h"
+#include "client/quantized/quantized_array.h"
+#include "client/weights/shard_index.h"
+#include "client/weights/weight_file.h"
+#include "client/weights/weight_form.h"
+
+namespace {
+
+using gemmd::client::Bytes;
+using gemmd::client::WeightTensor;
+
+void CheckRefusal(const absl::Status& status) {
+  if (status.code() != absl::StatusCode::kInvalidArgument) std::abort();
+  if (status.message().empty() || status.message().size() > 2000) std::abort();
+}
+
+void CheckOperand(const WeightTensor& tensor) {
+  const auto form = FormOf(tensor);
+  if (!form.ok()) return CheckRefusal(form.status());
+  const auto operand = OperandOf(tensor);
+  if (!operand.ok()) return CheckRefusal(operand.status());
+  if (const auto* matrix = std::get_if<gemmd::client::Matrix>(&*operand)) {
+    if (!form->element || matrix->bytes() != tensor.bytes.view()) std::abort();
+    if (matrix->bytes().size() != form->size_bytes) std::abort();
+    return;
+  }
+  const auto& array = std::get<gemmd::client::QuantizedArray>(*operand);
+  const auto sent = ToOperand(array, gemmd::client::Side::kA);
+  if (!sent.ok() || sent->size_bytes() != form->size_bytes) std::abort();
+  const gemmd::QuantizedView view = array.view();
+  const std::int64_t last = view.k - 1;
+  if (!(view.scale(view.lines - 1, last) >= 0)) std::abort();
+}
+
+void CheckTensors(const Bytes& file, const std::vector<WeightTensor>& tensors) {
+  std::vector<std::pair<const char*, const char*>> places;
+  for (const WeightTensor& tensor : tensors) {
+    const absl::string_view bytes = tensor.bytes.view();
+    if (!bytes.empty()) places.emplace_back(bytes.data(), bytes.data() + bytes.size());
+    CheckOperand(tensor);
+  }
+  std::sort(places.begin(), places.end());
+  const char* end = file.view().data();
+  for (const auto& [begin, next] : places) {
+    if (begin < end) std::abort();
+    end = next;
+  }
+  if (end > file.view().data() + file.view().size()) std::abort();
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  // A copy, whose end an address sanitizer guards.
+  const Bytes file(std::string(reinterpret_cast<const char*>(data), size));
+  if (absl::StartsWith(file.view(), "GGUF")) {
+    const auto tensors = gemmd::client::ParseGgufTensors(file);
+    if (!tensors.ok()) {
+      CheckRefusal(tensors.status());
+    } else {
+      CheckTensors(file, *tensors);
+    }
+    return 0;
+  }
+  if (absl::StartsWith(file.view(), "{")) {
+    const auto index = gemmd::client::ParseShardIndex(file.view());
+    if (!index.ok()) {
+      CheckRefusal(index.status());
+      return 0;
+    }
+    for (const auto& [name, shard] : index->shard_of) {
+      if (shard.empty() || shard == ".." || absl::StrContains(shard, "/")) std::abort();
+    }
+    return 0;
+  }
+  const auto content = gemmd::client::ParseSafetensors(file);
+  if (!content.ok()) {
+    CheckRefusal(content.status());
+  } else {
+    CheckTensors(file, content->tensors);
+  }
+  return 0;
+}
