@@ -88,6 +88,7 @@ int Run(int argc, const char* const* argv) {
   AddTuneCommand(commands);
   AddBenchCommand(commands);
   AddQuantizeCommand(commands);
+  AddWeightsCommand(commands);
   AddPutCommand(commands);
   AddGetCommand(commands);
   AddLsCommand(commands);

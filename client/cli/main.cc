@@ -3,7 +3,8 @@
 // `gemm bench` and `gemm estimate` do, views/ what the terminal shows, files/ matrices in files.
 //
 //   products    matmul_command.cc, estimate_command.cc, bench_command.cc
-//   operands    quantize_command.cc, put_command.cc, get_command.cc, ls_command.cc, rm_command.cc
+//   operands    quantize_command.cc, weights_command.cc, put_command.cc, get_command.cc,
+//               ls_command.cc, rm_command.cc
 //   the server  info_command.cc, stats_command.cc, top_command.cc, kernels_command.cc,
 //               trace_command.cc, tune_command.cc
 //   the shell   completion_command.cc

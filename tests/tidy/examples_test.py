@@ -11,6 +11,7 @@ import pathlib
 import re
 import shlex
 import signal
+import struct
 import subprocess
 import tempfile
 import time
@@ -118,6 +119,7 @@ class Example(unittest.TestCase):
                    "s": numpy.ones((SIDE, 1), "f2"), "z": numpy.full((SIDE, 1), 8, "u1")}
         for name, array in formats.items():
             numpy.save(self.work / f"{name}.npy", array)
+        self.write_weights(square)
         if "--tls.certificate-file" in command:
             subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt",
                             "ec_paramgen_curve:P-256", "-nodes", "-subj", "/CN=gemmd.test",
@@ -129,6 +131,23 @@ class Example(unittest.TestCase):
         (self.work / "gemmd.textproto").write_text('listen: "127.0.0.1:0" cpu { threads: 2 }')
         if (self.work / "before.json").exists():
             (self.work / "after.json").write_bytes((self.work / "before.json").read_bytes())
+
+    def write_weights(self, square):
+        """model.safetensors with its index, and model.gguf, of the tensors that examples name."""
+        names = ["fc1.weight", "model.layers.0.mlp.up_proj.weight"]
+        header = json.dumps({name: {"dtype": "F32", "shape": [SIDE, SIDE],
+                                    "data_offsets": [square.nbytes * i, square.nbytes * (i + 1)]}
+                             for i, name in enumerate(names)}).encode()
+        (self.work / "model.safetensors").write_bytes(
+            struct.pack("<Q", len(header)) + header + square.tobytes() * len(names))
+        (self.work / "model.safetensors.index.json").write_text(
+            json.dumps({"weight_map": {name: "model.safetensors" for name in names}}))
+        name = b"blk.0.ffn_up.weight"
+        info = (struct.pack("<Q", len(name)) + name +
+                struct.pack("<IQQIQ", 2, SIDE, SIDE, 8, 0))  # Q8_0: a block of 32 a line
+        gguf = b"GGUF" + struct.pack("<IQQ", 3, 1, 0) + info
+        gguf += bytes(-len(gguf) % 32)
+        (self.work / "model.gguf").write_bytes(gguf + (struct.pack("<e", 0.5) + bytes(range(32))) * SIDE)
 
     def put(self, *arguments):
         """A handle of this server's, in the place of an example's."""

@@ -32,6 +32,7 @@ void AddEstimateCommand(Commands& commands);
 void AddTuneCommand(Commands& commands);
 void AddBenchCommand(Commands& commands);
 void AddQuantizeCommand(Commands& commands);
+void AddWeightsCommand(Commands& commands);
 void AddPutCommand(Commands& commands);
 void AddGetCommand(Commands& commands);
 void AddLsCommand(Commands& commands);

@@ -12,6 +12,7 @@
 #include "client/cli/files/operand_file.h"
 #include "client/cli/files/quantize_options.h"
 #include "client/cli/files/scale_files.h"
+#include "client/cli/files/weights_source.h"
 #include "client/cli/options.h"
 #include "client/cli/views/message_format.h"
 #include "client/cli/views/put_progress.h"
@@ -29,12 +30,16 @@ constexpr char kExamples[] = R"(  gemm put W.npy
   gemm put W.npy --as int4-g128-f16 --on-arrival      # quantized by the server
   gemm put W.gq                                       # of gemm quantize
   gemm put Z.npy --type int4-g64-f16-zp --scales s.npy --zero-points z.npy
+  gemm put model.safetensors:model.layers.0.mlp.up_proj.weight
+  gemm put model.gguf --all --prefix blk.0.
   gemm put W.bin --shape 4096x4096 --type bf16
   gemm matmul A.npy @$(gemm --json put W.npy | jq -r .residents[0].handle) -o D.npy
 )";
 
 struct PutArguments {
   std::vector<std::string> files;
+  bool all = false;         // tensors of the file,
+  std::string prefix;       // whose names begin so
   QuantizeAsked asked;      // without a format: they go as they are
   bool on_arrival = false;  // the server quantizes
   ScaleFiles scales;
@@ -127,6 +132,25 @@ Outcome PutOnArrival(const GlobalOptions& global, const PutArguments& arguments,
   return std::nullopt;
 }
 
+// Uploads one file or tensor, which progress shows by that name.
+Outcome PutOne(const GlobalOptions& global, const PutArguments& arguments, const std::string& path,
+               const std::string& shown, client::Operands& operands,
+               v1::ResidentOperand& resident) {
+  const client::Lease lease =
+      arguments.has_lease ? client::Lease(arguments.lease) : client::Lease();
+  if (arguments.on_arrival) {
+    return PutOnArrival(global, arguments, path, lease, operands, resident);
+  }
+  std::optional<client::OperandSource> source;
+  if (Outcome failure = ReadSource(arguments, path, source)) return failure;
+  PutProgress progress(TerminalForProgress(), shown, source->size_bytes());
+  auto put = operands.Put(*source, lease, CallWithin(global.timeout),
+                          [&progress](std::uint64_t bytes) { progress.Add(bytes); });
+  if (!put.ok()) return ServerFailure(global.server, put.status());
+  resident = *std::move(put);
+  return std::nullopt;
+}
+
 Outcome RunPut(const GlobalOptions& global, const PutArguments& arguments) {
   if (!arguments.scales.empty() && arguments.files.size() > 1) {
     return UsageFailure("--scales: its matrix must be the only one");
@@ -141,21 +165,9 @@ Outcome RunPut(const GlobalOptions& global, const PutArguments& arguments) {
   if (Outcome failure = Connect(global, operands)) return failure;
   nlohmann::ordered_json residents = nlohmann::ordered_json::array();
   for (const std::string& path : arguments.files) {
-    const client::Lease lease =
-        arguments.has_lease ? client::Lease(arguments.lease) : client::Lease();
     v1::ResidentOperand resident;
-    if (arguments.on_arrival) {
-      if (Outcome failure = PutOnArrival(global, arguments, path, lease, *operands, resident)) {
-        return failure;
-      }
-    } else {
-      std::optional<client::OperandSource> source;
-      if (Outcome failure = ReadSource(arguments, path, source)) return failure;
-      PutProgress progress(TerminalForProgress(), path, source->size_bytes());
-      auto put = operands->Put(*source, lease, CallWithin(global.timeout),
-                               [&progress](std::uint64_t bytes) { progress.Add(bytes); });
-      if (!put.ok()) return ServerFailure(global.server, put.status());
-      resident = *std::move(put);
+    if (Outcome failure = PutOne(global, arguments, path, path, *operands, resident)) {
+      return failure;
     }
     if (global.json) {
       residents.push_back(ToJson(resident));
@@ -168,6 +180,56 @@ Outcome RunPut(const GlobalOptions& global, const PutArguments& arguments) {
   return std::nullopt;
 }
 
+// Puts every tensor of a file that has a form. One that has none is left out, with its reason: most
+// models have vectors beside their matrices.
+Outcome RunPutAll(const GlobalOptions& global, const PutArguments& arguments) {
+  if (arguments.files.size() != 1) return UsageFailure("--all takes one FILE");
+  if (arguments.says_format || arguments.formats.IsRaw("a") || !arguments.scales.empty()) {
+    return UsageFailure(
+        "--all: the file says its types and shapes itself; drop --type, --shape, "
+        "--scales and the like");
+  }
+  WeightsNames names;
+  if (Outcome failure = ListWeights(arguments.files[0], arguments.prefix, names)) return failure;
+  std::unique_ptr<client::Operands> operands;
+  if (Outcome failure = Connect(global, operands)) return failure;
+  nlohmann::ordered_json residents = nlohmann::ordered_json::array();
+  for (const std::string& name : names.with_form) {
+    const std::string path = absl::StrCat(arguments.files[0], ":", name);
+    const std::string shown = absl::StrCat(arguments.files[0], ":", Shown(name));
+    v1::ResidentOperand resident;
+    if (Outcome failure = PutOne(global, arguments, path, shown, *operands, resident)) {
+      const bool is_of_tensor =
+          failure->exit_code == ExitCode::kFile || failure->exit_code == ExitCode::kUsage;
+      if (!is_of_tensor) return failure;
+      names.refused.emplace_back(name, failure->why);
+      continue;
+    }
+    residents.push_back(ToJson(resident));
+    residents.back()["tensor"] = name;
+    if (global.json) continue;
+    std::cout << resident.handle() << "  " << absl::BytesToHexString(resident.digest()) << "  "
+              << shown << "\n";
+  }
+  nlohmann::ordered_json refused = nlohmann::ordered_json::array();
+  for (const auto& [name, why] : names.refused) {
+    refused.push_back({{"tensor", name}, {"why", why}});
+    if (!global.json) std::cerr << "gemm: left out " << Shown(name) << ": " << why << "\n";
+  }
+  if (residents.empty()) {
+    return FileFailure(absl::InvalidArgumentError(
+        absl::StrCat(arguments.files[0], ": --all: no tensor was put; ", names.refused.size(),
+                     " have no form, of those whose names begin with \"", arguments.prefix, "\"")));
+  }
+  if (global.json) {
+    // A tensor's name may be any bytes.
+    std::cout << nlohmann::ordered_json{{"residents", residents}, {"refused", refused}}.dump(
+                     -1, ' ', false, nlohmann::ordered_json::error_handler_t::replace)
+              << "\n";
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void AddPutCommand(Commands& commands) {
@@ -176,9 +238,15 @@ void AddPutCommand(Commands& commands) {
   const auto arguments = std::make_shared<PutArguments>();
   arguments->asked.option = "--as";
   app.add_option("files", arguments->files,
-                 ".npy or raw files, or what gemm quantize wrote; - is standard input")
+                 ".npy or raw files, what gemm quantize wrote, or tensors of safetensors and GGUF "
+                 "files, as FILE:NAME; - is standard input")
       ->required()
       ->type_name("FILE");
+  CLI::Option* const all = app.add_flag(
+      "--all", arguments->all, "Every tensor of a safetensors or GGUF file that has a form here");
+  app.add_option("--prefix", arguments->prefix, "With --all: tensors whose names begin so")
+      ->type_name("TEXT")
+      ->needs(all);
   CLI::Option* const as =
       AddQuantFormat(app, "--as", arguments->asked.format,
                      "Quantize files of f32, f16 or bf16 here, and upload what comes of it");
@@ -204,7 +272,10 @@ void AddPutCommand(Commands& commands) {
   app.callback([&commands, &app, arguments] {
     arguments->says_format =
         app.count("--type") + app.count("--order") + app.count("--scale-layout") > 0;
-    commands.selected = [&commands, arguments] { return RunPut(commands.global, *arguments); };
+    commands.selected = [&commands, arguments] {
+      return arguments->all ? RunPutAll(commands.global, *arguments)
+                            : RunPut(commands.global, *arguments);
+    };
   });
 }
 

@@ -20,6 +20,7 @@ namespace {
 constexpr char kExamples[] = R"(  gemm quantize W.npy --as mxfp8-e4m3 -o W.gq
   gemm quantize X.npy --as int8-row --k-axis 1 -o X.gq
   gemm quantize W.npy --as nvfp4 --scale-layout blocked-128x4 -o W.gq
+  gemm quantize model.safetensors:fc1.weight --as int4-g128-f16 --k-axis 1 -o fc1.gq
   gemm matmul A.npy W.gq -o D.npy
   gemm put W.gq
 )";
@@ -84,7 +85,8 @@ void AddQuantizeCommand(Commands& commands) {
   const auto arguments = std::make_shared<QuantizeArguments>();
   arguments->asked.option = "--as";
   app.add_option("file", arguments->file,
-                 "A .npy or raw file of f32, f16 or bf16; - is standard input")
+                 "A .npy or raw file of f32, f16 or bf16, or a tensor of safetensors or GGUF, as "
+                 "FILE:NAME; - is standard input")
       ->required()
       ->type_name("FILE");
   AddQuantFormat(app, "--as", arguments->asked.format,

@@ -1,10 +1,12 @@
 #include "client/cli/files/operand_file.h"
 
+#include <variant>
 #include <vector>
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "client/cli/files/weights_source.h"
 #include "client/names.h"
 #include "client/npy/npy.h"
 
@@ -48,6 +50,21 @@ absl::StatusOr<bool> ParseScaleLayout(absl::string_view text) {
   if (text == "blocked-128x4") return true;
   return absl::InvalidArgumentError(
       absl::StrCat("scale layout '", text, "': one of plain, blocked-128x4 is accepted"));
+}
+
+// A tensor that is a matrix.
+Outcome ReadMatrix(const WeightsPath& path, const std::string& operand,
+                   std::optional<DataType> asked, std::optional<client::Matrix>& matrix) {
+  std::optional<client::WeightOperand> read;
+  if (Outcome failure = ReadWeight(path, read)) return failure;
+  if (const auto* const array = std::get_if<client::QuantizedArray>(&*read)) {
+    return UsageFailure(absl::StrCat(path.file, " has ", array->format_name, " for ", operand,
+                                     ", which must be a plain matrix"));
+  }
+  matrix = std::get<client::Matrix>(*std::move(read));
+  if (!asked || *asked == matrix->format().type) return std::nullopt;
+  return UsageFailure(absl::StrCat("--type ", operand, "=", Name(*asked), ": ", path.file,
+                                   " says its type itself, ", Name(matrix->format().type)));
 }
 
 // The operand's own value, else the one for all.
@@ -107,6 +124,9 @@ Outcome OperandFormats::Read(const std::string& operand, const std::string& path
   }
   if (shape && !type) {
     return UsageFailure(absl::StrCat("a raw file needs a type: --type ", operand, "=TYPE"));
+  }
+  if (!shape) {
+    if (const auto weights = FindWeights(path)) return ReadMatrix(*weights, operand, type, matrix);
   }
   absl::StatusOr<client::Matrix> read = absl::UnknownError("");
   if (shape) {

@@ -1,9 +1,11 @@
 #include "client/cli/files/quantize_options.h"
 
 #include <utility>
+#include <variant>
 
 #include "absl/strings/str_cat.h"
 #include "base/numbers/quant/quant_format.h"
+#include "client/cli/files/weights_source.h"
 #include "client/cli/options.h"
 #include "client/names.h"
 #include "client/quantized/quantized_file.h"
@@ -91,7 +93,9 @@ Outcome QuantizeFile(const QuantizeAsked& asked, const OperandFormats& formats,
 
 bool IsContainer(const OperandFormats& formats, const std::string& operand,
                  const std::string& path) {
-  return !formats.IsRaw(operand) && client::IsQuantizedFile(path);
+  if (formats.IsRaw(operand)) return false;
+  if (const auto weights = FindWeights(path)) return IsQuantized(*weights);
+  return client::IsQuantizedFile(path);
 }
 
 Outcome ReadContainer(const OperandFormats& formats, const std::string& operand,
@@ -99,6 +103,12 @@ Outcome ReadContainer(const OperandFormats& formats, const std::string& operand,
   if (formats.HasOwn(operand)) {
     return UsageFailure(absl::StrCat(path, " says its type and scale layout itself; drop --type ",
                                      operand, "=... and the like"));
+  }
+  if (const auto weights = FindWeights(path)) {
+    std::optional<client::WeightOperand> tensor;
+    if (Outcome failure = ReadWeight(*weights, tensor)) return failure;
+    array = std::get<client::QuantizedArray>(*std::move(tensor));
+    return std::nullopt;
   }
   absl::StatusOr<client::QuantizedArray> read = client::ReadQuantizedFile(path);
   if (!read.ok()) return FileFailure(read.status());

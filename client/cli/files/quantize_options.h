@@ -54,12 +54,12 @@ Outcome QuantizeFile(const QuantizeAsked& asked, const OperandFormats& formats,
                      std::optional<client::Matrix>& real,
                      std::optional<client::QuantizedArray>& array);
 
-// Returns whether the operand's file is a container (client/quantized/quantized_file.h): not where
-// a raw one was said.
+// Returns whether the operand's file is a container (client/quantized/quantized_file.h), or a
+// tensor of a quantized form (weights_source.h): not where a raw one was said.
 bool IsContainer(const OperandFormats& formats, const std::string& operand,
                  const std::string& path);
 
-// Reads a container. The options may not say of the operand what the container says.
+// Reads a container, or such a tensor. The options may not say of the operand what the file says.
 Outcome ReadContainer(const OperandFormats& formats, const std::string& operand,
                       const std::string& path, std::optional<client::QuantizedArray>& array);
 

@@ -1,0 +1,142 @@
+#include "client/cli/files/weights_source.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <csignal>
+
+#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "base/sync/mutex.h"
+#include "base/text/quoted.h"
+
+namespace gemmd::cli {
+namespace {
+
+bool IsThere(const std::string& path) {
+  struct stat info;
+  return path == "-" || ::stat(path.c_str(), &info) == 0;
+}
+
+// Where a mapped file has been cut, touching what is gone raises SIGBUS, which nobody can return
+// from to any use.
+void EndWhereAFileIsCut(int /*signal*/) {
+  constexpr absl::string_view kLine =
+      "gemm: a file of weights was cut, or could not be read, while it was in use\n";
+  if (::write(STDERR_FILENO, kLine.data(), kLine.size()) < 0) ::_exit(1);
+  ::_exit(static_cast<int>(ExitCode::kFile));
+}
+
+Failure Refused(const WeightsPath& path, absl::string_view name, absl::string_view why) {
+  return FileFailure(
+      absl::InvalidArgumentError(absl::StrCat(path.file, ": tensor ", Quoted(name), ": ", why)));
+}
+
+Outcome FindTensor(const WeightsPath& path, const client::WeightFile& file,
+                   const client::WeightTensor*& tensor) {
+  if (path.tensor) {
+    const absl::StatusOr<const client::WeightTensor*> found = file.Find(*path.tensor);
+    if (!found.ok()) return FileFailure(found.status());
+    tensor = *found;
+    return std::nullopt;
+  }
+  std::size_t matrices = 0;
+  for (const client::WeightTensor& each : file.tensors()) {
+    if (each.shape.size() != 2) continue;
+    ++matrices;
+    tensor = &each;
+  }
+  if (matrices == 1) return std::nullopt;
+  return FileFailure(absl::InvalidArgumentError(absl::StrCat(
+      path.file, ": has ", matrices, " matrices among ", file.tensors().size(),
+      " tensors; say which one: ", path.file, ":NAME (gemm weights lists their names)")));
+}
+
+}  // namespace
+
+std::optional<WeightsPath> FindWeights(const std::string& path) {
+  WeightsPath found{path, std::nullopt};
+  for (std::size_t colon = path.size(); !IsThere(found.file);) {
+    if (colon == 0) return std::nullopt;
+    colon = path.rfind(':', colon - 1);
+    if (colon == std::string::npos) return std::nullopt;
+    found = {path.substr(0, colon), path.substr(colon + 1)};
+  }
+  // The name alone makes it a container: the reader of these says what is wrong with it.
+  if (absl::EndsWith(found.file, ".gq") || !client::BeginsAsWeights(found.file)) {
+    return std::nullopt;
+  }
+  std::shared_ptr<const client::WeightFile> file;
+  if (!OpenWeights(found.file, file) && file->is_container()) return std::nullopt;
+  return found;
+}
+
+Outcome OpenWeights(const std::string& path, std::shared_ptr<const client::WeightFile>& file) {
+  static Mutex mutex;
+  static std::shared_ptr<const client::WeightFile>& last =
+      *new std::shared_ptr<const client::WeightFile>;
+  const MutexLock lock(mutex);
+  std::signal(SIGBUS, EndWhereAFileIsCut);
+  if (last == nullptr || last->path() != path) {
+    absl::StatusOr<client::WeightFile> opened = client::WeightFile::Open(path);
+    if (!opened.ok()) return FileFailure(opened.status());
+    last = std::make_shared<const client::WeightFile>(*std::move(opened));
+  }
+  file = last;
+  return std::nullopt;
+}
+
+bool IsQuantized(const WeightsPath& path) {
+  std::shared_ptr<const client::WeightFile> file;
+  const client::WeightTensor* tensor = nullptr;
+  if (OpenWeights(path.file, file) || FindTensor(path, *file, tensor)) return false;
+  const absl::StatusOr<client::WeightForm> form = FormOf(*tensor);
+  return form.ok() && !form->element;
+}
+
+Outcome ReadWeight(const WeightsPath& path, std::optional<client::WeightOperand>& operand) {
+  std::shared_ptr<const client::WeightFile> file;
+  if (Outcome failure = OpenWeights(path.file, file)) return failure;
+  const client::WeightTensor* tensor = nullptr;
+  if (Outcome failure = FindTensor(path, *file, tensor)) return failure;
+  absl::StatusOr<client::WeightOperand> made = OperandOf(*tensor);
+  if (!made.ok()) return Refused(path, tensor->name, made.status().message());
+  operand = *std::move(made);
+  return std::nullopt;
+}
+
+Outcome ListWeights(const std::string& path, const std::string& prefix, WeightsNames& names) {
+  const std::optional<WeightsPath> found = FindWeights(path);
+  if (!found) {
+    return UsageFailure(
+        absl::StrCat("--all: ", path, " is no file of weights: safetensors, its index, or GGUF"));
+  }
+  if (found->tensor) {
+    return UsageFailure(absl::StrCat("--all: ", path, " names one tensor; give ", found->file));
+  }
+  std::shared_ptr<const client::WeightFile> file;
+  if (Outcome failure = OpenWeights(found->file, file)) return failure;
+  for (const client::WeightTensor& tensor : file->tensors()) {
+    if (!absl::StartsWith(tensor.name, prefix)) continue;
+    const absl::StatusOr<client::WeightForm> form = FormOf(tensor);
+    if (form.ok()) {
+      names.with_form.push_back(tensor.name);
+    } else {
+      names.refused.emplace_back(tensor.name, std::string(form.status().message()));
+    }
+  }
+  return std::nullopt;
+}
+
+std::string Shown(absl::string_view name) {
+  const bool is_plain =
+      name.size() <= kMostQuotedBytes && std::all_of(name.begin(), name.end(), [](char each) {
+        return absl::ascii_isprint(static_cast<unsigned char>(each));
+      });
+  return is_plain ? std::string(name) : Quoted(name);
+}
+
+}  // namespace gemmd::cli

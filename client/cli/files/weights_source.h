@@ -1,0 +1,48 @@
+// Tensors of files of weights (client/weights) as operands of commands: FILE:NAME, or FILE where it
+// has one matrix.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "client/cli/failure.h"
+#include "client/weights/weight_file.h"
+#include "client/weights/weight_form.h"
+
+namespace gemmd::cli {
+
+struct WeightsPath {
+  std::string file;
+  std::optional<std::string> tensor;
+};
+
+// A file named with its tensor goes before one whose own name has a colon and is not there. Null:
+// the path leads to no file of weights, or to a container of `gemm quantize`, which is read by
+// client/quantized.
+std::optional<WeightsPath> FindWeights(const std::string& path);
+
+// Keeps the last one that was opened, whose header may be long. From the first on, a file that is
+// cut by others while it is read ends the process with a line that says so.
+Outcome OpenWeights(const std::string& path, std::shared_ptr<const client::WeightFile>& file);
+
+// Returns whether it is a quantized operand, and not a matrix. False where it has no form:
+// ReadWeight() says why.
+bool IsQuantized(const WeightsPath& path);
+
+Outcome ReadWeight(const WeightsPath& path, std::optional<client::WeightOperand>& operand);
+
+// The tensors of a file whose names begin with `prefix`.
+struct WeightsNames {
+  std::vector<std::string> with_form;
+  std::vector<std::pair<std::string, std::string>> refused;  // the others, with the reason
+};
+Outcome ListWeights(const std::string& path, const std::string& prefix, WeightsNames& names);
+
+// A name of a file's own, in printable ASCII: a terminal obeys other bytes.
+std::string Shown(absl::string_view name);
+
+}  // namespace gemmd::cli

@@ -1,0 +1,281 @@
+// gemm weights, and put, matmul and quantize of tensors of safetensors and GGUF files, against a
+// real server.
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
+#include "tests/client/testing/npy_bytes.h"
+#include "tests/client/testing/subprocess.h"
+#include "tests/client/testing/temporary_directory.h"
+#include "tests/client/testing/weight_bytes.h"
+#include "tests/testing/server_process.h"
+
+namespace gemmd::cli {
+namespace {
+
+using ::gemmd::testing::GgufBytes;
+using ::gemmd::testing::SafetensorsBytes;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+constexpr int kN = 5;
+constexpr int kK = 64;
+constexpr std::uint32_t kQ8_0 = 8;
+constexpr std::uint32_t kQ4K = 12;
+
+std::string BytesOf(const std::vector<float>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
+}
+
+// W, N x K, of small integers, and E, the unit matrix.
+std::string Integers() {
+  std::vector<float> values;
+  for (int i = 0; i < kN * kK; ++i) values.push_back(static_cast<float>(i % 17 - 8));
+  return BytesOf(values);
+}
+std::string Unit() {
+  std::vector<float> values(kK * kK);
+  for (int i = 0; i < kK; ++i) values[static_cast<std::size_t>(i * kK + i)] = 1;
+  return BytesOf(values);
+}
+
+// A line's blocks: scales of -2 and 0.5, codes from `first` on.
+std::string Q8Line(int first) {
+  std::string line;
+  for (int block = 0; block < 2; ++block) {
+    line += block == 0 ? std::string("\0\xc0", 2) : std::string("\0\x38", 2);
+    for (int i = 0; i < 32; ++i) line += static_cast<char>(first + i);
+  }
+  return line;
+}
+
+class WeightsCommands : public ::testing::Test {
+ protected:
+  static void SetUpTestSuite() { server_ = new testing::ServerProcess({"--cpu.threads=1"}); }
+  static void TearDownTestSuite() { delete std::exchange(server_, nullptr); }
+
+  testing::ProcessResult Gemm(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "client/cli/gemm");
+    return testing::RunProcess(arguments, {"GEMMD_SERVER=" + server_->address()});
+  }
+  std::string Output(std::vector<std::string> arguments) const {
+    const testing::ProcessResult result = Gemm(std::move(arguments));
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    return absl::StrReplaceAll(result.output, {{directory_.Path(""), ""}});
+  }
+  nlohmann::json Json(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "--json");
+    return nlohmann::json::parse(Output(std::move(arguments)), nullptr, false);
+  }
+  // One line, without the directory.
+  std::string Refusal(std::vector<std::string> arguments, int exit_code) const {
+    const testing::ProcessResult result = Gemm(std::move(arguments));
+    EXPECT_EQ(result.exit_code, exit_code) << result.output;
+    return absl::StrReplaceAll(result.error, {{directory_.Path(""), ""}});
+  }
+  std::string Npy(const std::string& name, int rows, int columns, const std::string& bytes) const {
+    const std::string shape = absl::StrCat("(", rows, ", ", columns, ")");
+    return directory_.File(name,
+                           testing::NpyBytes(testing::NpyDictionaryText("<f4", shape), bytes));
+  }
+  std::string Digest(std::vector<std::string> arguments) const {
+    arguments.insert(arguments.begin(), "put");
+    return Json(std::move(arguments))["residents"][0]["digest"];
+  }
+  // The elements of D, f32.
+  std::vector<float> Product(std::vector<std::string> arguments) const {
+    const std::string path = directory_.Path("d.npy");
+    arguments.insert(arguments.begin(), {"matmul", "-o", path, "--output-type", "f32"});
+    EXPECT_NE(Output(std::move(arguments)), "");
+    const std::string npy = testing::FileBytes(path);
+    std::vector<float> elements(kK * kN);
+    if (npy.size() < elements.size() * sizeof(float)) return {};
+    std::memcpy(elements.data(), npy.data() + npy.size() - elements.size() * sizeof(float),
+                elements.size() * sizeof(float));
+    return elements;
+  }
+
+  static testing::ServerProcess* server_;
+  testing::TemporaryDirectory directory_;
+  const std::string many_ = directory_.File(
+      "many.safetensors",
+      SafetensorsBytes({{"fc.bias", "F32", "[5]", std::string(20, '\0')},
+                        {"fc.weight", "F32", absl::StrCat("[", kN, ",", kK, "]"), Integers()},
+                        {"fd.weight", "I64", "[1,1]", std::string(8, '\0')}}));
+  const std::string one_ = directory_.File(
+      "one.safetensors",
+      SafetensorsBytes({{"bias", "F32", "[5]", std::string(20, '\0')},
+                        {"weight", "F32", absl::StrCat("[", kN, ",", kK, "]"), Integers()}}));
+  const std::string gguf_ = directory_.File("m.gguf", [] {
+    GgufBytes bytes;
+    std::string blocks;
+    for (int line = 0; line < kN; ++line) blocks += Q8Line(line - 20);
+    bytes.Tensor("q8", {kK, kN}, kQ8_0, blocks);
+    bytes.Tensor("q4k", {256, 1}, kQ4K, std::string(144, '\0'));
+    bytes.Tensor("nan", {32, 1}, kQ8_0, std::string("\1\x7e", 2) + std::string(32, '\1'));
+    return bytes.Bytes();
+  }());
+};
+
+testing::ServerProcess* WeightsCommands::server_ = nullptr;
+
+TEST_F(WeightsCommands, TensorsAreListedWithTheirForms) {
+  EXPECT_EQ(
+      Output({"weights", many_}),
+      "NAME       SHAPE    TYPE  FORM  BYTES  REFUSED\n"
+      "fc.bias    [5]      F32   -         -  its shape [5] has 1 dimension; a matrix has 2\n"
+      "fc.weight  [5, 64]  F32   f32    1280\n"
+      "fd.weight  [1, 1]   I64   -         -  I64 has no form here: integers of a matrix have "
+      "8 bits here: I8 or U8 is closest\n"
+      "safetensors: 3 tensors, 1 with a form here, of 1.2 KiB\n");
+  const nlohmann::json json = Json({"weights", gguf_, "--prefix", "q"});
+  EXPECT_EQ(json["kind"], "GGUF");
+  ASSERT_EQ(json["tensors"].size(), 2U);
+  EXPECT_EQ(json["tensors"][0],
+            nlohmann::json::parse(R"({"name":"q8","shape":[5,64],"type":"Q8_0",)"
+                                  R"("file_bytes":340,"form":"int8-g32","size_bytes":360})"));
+  EXPECT_THAT(json["tensors"][1]["refused"].get<std::string>(),
+              HasSubstr("int4-g32-f16-zp is closest"));
+}
+
+TEST_F(WeightsCommands, BlocksAreReadWhereThatIsAskedFor) {
+  const auto nan = [&](const std::vector<std::string>& arguments) {
+    return Json(arguments)["tensors"][0];
+  };
+  EXPECT_EQ(nan({"weights", gguf_, "--prefix", "nan"})["form"], "int8-g32");
+  EXPECT_THAT(nan({"weights", gguf_, "--prefix", "nan", "--check"})["refused"].get<std::string>(),
+              HasSubstr("the block of row 0, columns 0 to 31 has no form in int8-g32: its scale is "
+                        "nan"));
+}
+
+TEST_F(WeightsCommands, ATerminalIsGivenNoNameToObey) {
+  const std::string path = directory_.File(
+      "x", GgufBytes().Tensor("a\x1b[2J\xff", {1, 1}, 0, std::string(4, '\0')).Bytes());
+  EXPECT_THAT(Output({"weights", path}), HasSubstr("\"a\\x1b[2J\\xff\""));
+  EXPECT_THAT(Output({"put", path, "--all"}), HasSubstr("x:\"a\\x1b[2J\\xff\"\n"));
+  EXPECT_THAT(Json({"weights", path})["tensors"][0]["name"].get<std::string>(), HasSubstr("[2J"));
+}
+
+TEST_F(WeightsCommands, ATensorIsPutAsTheSameMatrixOfANpyFileIs) {
+  const std::string digest = Digest({Npy("w.npy", kN, kK, Integers())});
+  EXPECT_EQ(Digest({many_ + ":fc.weight"}), digest);
+  EXPECT_EQ(Digest({one_}), digest);
+  const std::string index = directory_.File("model.safetensors.index.json",
+                                            R"({"weight_map":{"fc.weight":"many.safetensors"}})");
+  EXPECT_EQ(Digest({index + ":fc.weight"}), digest);
+  EXPECT_EQ(Digest({index}), digest);
+}
+
+TEST_F(WeightsCommands, ATensorIsQuantizedAsTheSameMatrixOfANpyFileIs) {
+  const std::string npy = Npy("w.npy", kN, kK, Integers());
+  const std::vector<std::string> how = {"--as", "int4-g32-f16", "--k-axis", "1"};
+  const auto quantized = [&](const std::string& from) {
+    std::vector<std::string> arguments = {"quantize", from, "-o", directory_.Path("w.gq")};
+    arguments.insert(arguments.end(), how.begin(), how.end());
+    Output(arguments);
+    return testing::FileBytes(directory_.Path("w.gq"));
+  };
+  const std::string expected = quantized(npy);
+  EXPECT_NE(expected, "");
+  EXPECT_EQ(quantized(one_), expected);
+  EXPECT_EQ(quantized(many_ + ":fc.weight"), expected);
+  std::vector<std::string> put = {npy};
+  put.insert(put.end(), how.begin(), how.end());
+  const std::string digest = Digest(put);
+  put[0] = one_;
+  EXPECT_EQ(Digest(put), digest);
+  put.emplace_back("--on-arrival");
+  EXPECT_EQ(Digest(put), digest);
+}
+
+TEST_F(WeightsCommands, AQuantizedTensorMultipliesByItsValues) {
+  const std::string unit = Npy("e.npy", kK, kK, Unit());
+  std::vector<float> expected;
+  for (int k = 0; k < kK; ++k) {
+    for (int n = 0; n < kN; ++n) {
+      expected.push_back(static_cast<float>(n - 20 + k % 32) * (k < 32 ? -2.0F : 0.5F));
+    }
+  }
+  EXPECT_EQ(Product({unit, gguf_ + ":q8", "--transpose-b"}), expected);
+  const nlohmann::json put = Json({"put", gguf_ + ":q8"});
+  const std::string handle = put["residents"][0]["handle"];
+  EXPECT_EQ(Product({unit, "@" + handle, "--transpose-b"}), expected);
+  EXPECT_THAT(Refusal({"matmul", unit, gguf_ + ":q8", "-o", "d.npy"}, 2),
+              HasSubstr("was quantized along axis 1"));
+}
+
+TEST_F(WeightsCommands, AllTensorsWithAFormArePut) {
+  const testing::ProcessResult all = Gemm({"put", many_, "--all"});
+  EXPECT_EQ(all.exit_code, 0) << all.error;
+  EXPECT_THAT(all.output, HasSubstr("many.safetensors:fc.weight\n"));
+  EXPECT_THAT(all.error,
+              HasSubstr("gemm: left out fc.bias: its shape [5] has 1 dimension; a matrix has 2\n"));
+  EXPECT_THAT(all.error, HasSubstr("gemm: left out fd.weight: I64 has no form here"));
+  const nlohmann::json json = Json({"put", many_, "--all", "--prefix", "fc."});
+  ASSERT_EQ(json["residents"].size(), 1U);
+  EXPECT_EQ(json["residents"][0]["tensor"], "fc.weight");
+  EXPECT_EQ(json["residents"][0]["digest"], Digest({Npy("w.npy", kN, kK, Integers())}));
+  ASSERT_EQ(json["refused"].size(), 1U);
+  EXPECT_EQ(json["refused"][0]["tensor"], "fc.bias");
+  // One whose blocks have no form is left out too.
+  const nlohmann::json gguf = Json({"put", gguf_, "--all"});
+  ASSERT_EQ(gguf["residents"].size(), 1U);
+  EXPECT_EQ(gguf["residents"][0]["tensor"], "q8");
+  EXPECT_EQ(gguf["refused"].size(), 2U);
+}
+
+TEST_F(WeightsCommands, WrongUseIsExplained) {
+  EXPECT_EQ(Refusal({"put", many_}, 3),
+            "gemm: many.safetensors: has 2 matrices among 3 tensors; say which one: "
+            "many.safetensors:NAME (gemm weights lists their names)\n");
+  EXPECT_EQ(Refusal({"quantize", many_, "--as", "mxfp4", "-o", "w.gq"}, 3),
+            "gemm: many.safetensors: has 2 matrices among 3 tensors; say which one: "
+            "many.safetensors:NAME (gemm weights lists their names)\n");
+  EXPECT_THAT(
+      Refusal({"put", many_ + ":weight"}, 3),
+      HasSubstr("has no tensor \"weight\" among 3; like it are \"fc.weight\", \"fd.weight\""));
+  EXPECT_THAT(Refusal({"put", many_ + ":fc.bias"}, 3),
+              HasSubstr("many.safetensors: tensor \"fc.bias\": its shape [5] has 1 dimension"));
+  EXPECT_THAT(Refusal({"put", gguf_ + ":q4k"}, 3),
+              HasSubstr("m.gguf: tensor \"q4k\": Q4_K has no form here"));
+  EXPECT_THAT(Refusal({"put", gguf_ + ":nan"}, 3),
+              HasSubstr("m.gguf: tensor \"nan\": the block of row 0, columns 0 to 31"));
+  EXPECT_THAT(Refusal({"put", one_, "--type", "bf16"}, 2),
+              HasSubstr("one.safetensors says its type itself, f32"));
+  EXPECT_THAT(Refusal({"put", gguf_ + ":q8", "--type", "int8-g32"}, 2),
+              HasSubstr("says its type and scale layout itself"));
+  EXPECT_THAT(Refusal({"quantize", gguf_ + ":q8", "--as", "mxfp4", "-o", "w.gq"}, 2),
+              HasSubstr("m.gguf:q8 is quantized already"));
+  EXPECT_THAT(
+      Refusal({"matmul", one_, one_, "--transpose-b", "--beta", "1", "--c", gguf_ + ":q8"}, 2),
+      HasSubstr("m.gguf has int8-g32 for c, which must be a plain matrix"));
+  const std::string cut = directory_.File("cut.safetensors", testing::SafetensorsOf("{", ""));
+  EXPECT_THAT(Refusal({"put", cut}, 3), HasSubstr("cut.safetensors: the header is no JSON"));
+
+  const std::string npy = Npy("w.npy", kN, kK, Integers());
+  EXPECT_THAT(Refusal({"weights", npy}, 3), HasSubstr("it is a .npy file, which goes as it is"));
+  EXPECT_THAT(Refusal({"weights", directory_.Path("missing")}, 3), HasSubstr("missing: open"));
+  EXPECT_THAT(Refusal({"put", npy, "--all"}, 2), HasSubstr("--all: w.npy is no file of weights"));
+  EXPECT_THAT(Refusal({"put", many_ + ":fc.weight", "--all"}, 2), HasSubstr("names one tensor"));
+  EXPECT_THAT(Refusal({"put", many_, one_, "--all"}, 2), HasSubstr("--all takes one FILE"));
+  EXPECT_THAT(Refusal({"put", many_, "--all", "--type", "f32"}, 2),
+              HasSubstr("the file says its types and shapes itself"));
+  EXPECT_THAT(Refusal({"put", many_, "--prefix", "fc"}, 2), HasSubstr("--all"));
+  EXPECT_THAT(Refusal({"put", many_, "--all", "--prefix", "none"}, 3),
+              HasSubstr("--all: no tensor was put; 0 have no form, of those whose names begin with "
+                        "\"none\""));
+  const std::string gq = directory_.Path("w.gq");
+  Output({"quantize", npy, "--as", "mxfp4", "--k-axis", "1", "-o", gq});
+  EXPECT_THAT(Refusal({"weights", gq}, 3), HasSubstr("gemm quantize wrote it: it is one matrix"));
+  EXPECT_THAT(Output({"put", gq}), Not(HasSubstr("left out")));
+}
+
+}  // namespace
+}  // namespace gemmd::cli
