@@ -1,6 +1,8 @@
 // The checks that are run on a GPU; each adds its findings to the report.
 #pragma once
 
+#include <string>
+
 #include "tests/server/device/gpu/report.h"
 
 namespace gemmd::testing {
@@ -9,8 +11,8 @@ namespace gemmd::testing {
 // orders, epilogues, and large ones in panels.
 void CheckProducts(GpuReport* report);
 // Random products of every quantized format that is decoded, and of fp8 with scales of blocks of
-// 128 by the library's kernels, within the kernels' bounds.
-void CheckQuantized(int products, GpuReport* report);
+// 128 by the library's kernels, within the kernels' bounds; of one format alone if `only` names it.
+void CheckQuantized(int products, const std::string& only, GpuReport* report);
 // Products of resident quantized matrices, by what each class of determinism selects: microseconds
 // a launch, launches back to back on operands that no cache holds, beside bf16's.
 void MeasureQuantized(GpuReport* report);

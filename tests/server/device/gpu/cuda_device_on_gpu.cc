@@ -1,7 +1,7 @@
 // CudaDevice on this machine's GPUs. Not a test: it needs a GPU. Build with
 //   bazel build --config=h200 --config=opt //tests/server/device/gpu:cuda_device_on_gpu
 // and run with one or more of the words below; `accounting=N` takes the number of jobs,
-// `quantized=N` that of products a format.
+// `quantized=N` that of products a format, or `quantized=N,FORMAT` of that format alone.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -30,7 +30,9 @@ int main(int argc, char** argv) {
     } else if (word.rfind(accounting, 0) == 0) {
       CheckAccounting(std::atoi(word.c_str() + accounting.size()), &report);
     } else if (word.rfind(quantized, 0) == 0) {
-      CheckQuantized(std::atoi(word.c_str() + quantized.size()), &report);
+      const std::size_t comma = word.find(',');
+      CheckQuantized(std::atoi(word.c_str() + quantized.size()),
+                     comma == std::string::npos ? "" : word.substr(comma + 1), &report);
     } else if (word == "quantized_times") {
       MeasureQuantized(&report);
     } else if (word == "receipts") {

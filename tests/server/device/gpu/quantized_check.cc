@@ -142,10 +142,12 @@ void CheckPacked(ServedGpu* gpu, const NamedFormat& format, int products, GpuRep
 
 }  // namespace
 
-void CheckQuantized(int products, GpuReport* report) {
+void CheckQuantized(int products, const std::string& only, GpuReport* report) {
   const SteadyClock clock;
   ServedGpu gpu = ServeGpu(0, &clock);
+  if (!only.empty() && FindQuantFormat(only) == nullptr) report->Add(only, "is no format");
   for (const NamedFormat& format : QuantFormats()) {
+    if (!only.empty() && format.name != only) continue;
     Draws draws(static_cast<std::uint32_t>(5 + 31 * format.name.size()));
     std::string fault;
     int count = 0;
@@ -160,7 +162,7 @@ void CheckQuantized(int products, GpuReport* report) {
     report->Add(absl::StrCat(count, " products of ", format.name), fault);
     CheckPacked(&gpu, format, products, report);
   }
-  CheckBlockScaled(&gpu, products, report);
+  if (only.empty()) CheckBlockScaled(&gpu, products, report);
 }
 
 }  // namespace gemmd::testing
