@@ -149,6 +149,9 @@ std::vector<Problem> Problems() {
   for (const std::int64_t m : {5, 66}) {
     problems.push_back(PackedProblem(m, 136, 320, DataType::kBf16, DataType::kFp4E2M1, false));
     problems.back().b_scaling = Scaling{true, DataType::kE8M0, 1, 32};
+    problems.push_back(problems.back());
+    problems.back().b_scaling =
+        Scaling{true, DataType::kFp8E4M3, 1, 16, ScaleOrder::kAlongK, false, true};
   }
   return problems;
 }
@@ -162,8 +165,11 @@ std::vector<std::uint8_t> PackedPlane(const Problem& problem, WeightPlane plane,
     bytes[i] = static_cast<std::uint8_t>(generator());
     if (plane == WeightPlane::kZeroPoints) bytes[i] &= 15;
     if (plane != WeightPlane::kScales) continue;
-    // E8M0 of 2^-8 to 2^7; f16 of 2^-9 to 2^-5.
-    if (problem.b_scaling.type == DataType::kE8M0) {
+    // E8M0 of 2^-8 to 2^7; E4M3 of any kind; f16 of 2^-9 to 2^-5.
+    if (problem.b_scaling.type == DataType::kFp8E4M3) {
+      if (i % 64 != 0) bytes[i] %= 0x77;
+      if (bytes[i] == 0x77 || bytes[i] == 0xf7) bytes[i] = 0;  // NaN
+    } else if (problem.b_scaling.type == DataType::kE8M0) {
       bytes[i] = 119 + bytes[i] % 16;
     } else if (i % 2 == 1) {
       bytes[i] = 0x18 + bytes[i] % 16;
@@ -225,9 +231,8 @@ std::string BitsOf(const Kernel& kernel, const Problem& problem, const DeviceTra
     arguments.a_scales = a_scales.data();
     arguments.b_scales = b_scales.data();
   }
-  if (problem.a_scaling.has_tensor_scale) {
-    arguments.a_tensor_scale = arguments.b_tensor_scale = &kTensorScale;
-  }
+  if (problem.a_scaling.has_tensor_scale) arguments.a_tensor_scale = &kTensorScale;
+  if (problem.b_scaling.has_tensor_scale) arguments.b_tensor_scale = &kTensorScale;
   InTurns executor;
   emulator::Session session;
   LaunchTarget target;

@@ -1,6 +1,6 @@
 // From packed codes to fragments in registers. Integers and E4M3 are exact in f16 and bf16: sums of
-// 128 of K are of codes, and their scales multiply the sums. E2M1 times E8M0 is exact in bf16: sums
-// are one chain over K, as of a product of bf16.
+// 128 of K are of codes, and their scales multiply the sums. E2M1 times E8M0 or E4M3 is exact in
+// bf16: sums are one chain over K, as of a product of bf16.
 #pragma once
 
 #include "kernels/hopper/quant/packed.h"
@@ -70,7 +70,8 @@ GEMMD_DEVICE float ScaleOf(const FloatScales& scales, int side, bool /*are_bf16*
 // A decoder has a unit's scales and zero points as a lane needs them: of lines `pair` and
 // `pair` + 8 of the strip. kIsChain: sums are not scaled, and run on from one group to the next.
 // kHasNan: codes may be NaN, which Decode() takes for numbers; then the scales of their lines have
-// to become NaN, which PoisonLines() does.
+// to become NaN, which PoisonLines() does. A chain's Decode<true>() takes every scale, and
+// Decode<false>() those that weights usually have: without HasOddScale().
 template <class Rows_, ZeroKind kZero_>
 struct Int4Decoder {
   using Rows = Rows_;
@@ -103,7 +104,7 @@ struct Int4Decoder {
   }
 
   // The fragment of a step of the group.
-  template <bool kLarge = false>
+  template <bool kAnyScale = false>
   GEMMD_DEVICE void Decode(const std::uint32_t (&words)[kStepWords], int /*step*/,
                            std::uint32_t (&fragment)[4]) const {
     GEMMD_UNROLL
@@ -148,7 +149,7 @@ struct Int8Decoder {
     }
   }
 
-  template <bool kLarge = false>
+  template <bool kAnyScale = false>
   GEMMD_DEVICE void Decode(const std::uint32_t (&words)[kStepWords], int /*step*/,
                            std::uint32_t (&fragment)[4]) const {
     GEMMD_UNROLL
@@ -181,7 +182,7 @@ struct E4m3Decoder {
   }
 
   // NaN is the code whose bits but the sign are all set: one more carries into the bit above them.
-  template <bool kLarge = false>
+  template <bool kAnyScale = false>
   GEMMD_DEVICE void Decode(const std::uint32_t (&words)[kStepWords], int /*step*/,
                            std::uint32_t (&fragment)[4]) {
     GEMMD_UNROLL
@@ -230,7 +231,7 @@ GEMMD_DEVICE void PlaceE2m1(std::uint32_t word, std::uint32_t (&values)[4]) {
 
 struct Mxfp4Decoder {
   using Rows = Bf16Rows;
-  static constexpr CodeFormat kFormat = CodeFormat::kE2m1;
+  static constexpr CodeFormat kFormat = CodeFormat::kMxfp4;
   static constexpr bool kIsChain = true;
   static constexpr bool kHasNan = false;
   static constexpr bool kHasZeros = false;
@@ -249,20 +250,20 @@ struct Mxfp4Decoder {
   }
 
   // Returns whether a scale is 2 or more: seldom of weights, so that Decode<true>() may be slow.
-  GEMMD_DEVICE bool HasLarge() const { return ((scales[0] | scales[1]) & 0x80808080) != 0; }
+  GEMMD_DEVICE bool HasOddScale() const { return ((scales[0] | scales[1]) & 0x80808080) != 0; }
 
   // A quarter of the values, each exact: the largest would be infinite in bf16. Placed codes are
   // 2^126 times too small, so that factors are 2^124 scales; large ones come as two factors.
-  template <bool kLarge>
+  template <bool kAnyScale>
   GEMMD_DEVICE void Decode(const std::uint32_t (&words)[kStepWords], int step,
                            std::uint32_t (&fragment)[4]) const {
     PlaceE2m1(words[0], fragment);
-    const std::uint32_t factors[2] = {Factor<kLarge>(scales[0], step / 2),
-                                      Factor<kLarge>(scales[1], step / 2)};
+    const std::uint32_t factors[2] = {Factor<kAnyScale>(scales[0], step / 2),
+                                      Factor<kAnyScale>(scales[1], step / 2)};
     GEMMD_UNROLL
     for (int j = 0; j < 4; ++j) {
       constexpr std::uint32_t kTwoTo124 = 0x7d807d80;
-      if constexpr (kLarge) fragment[j] = ptx::MultiplyBf16(fragment[j], kTwoTo124);
+      if constexpr (kAnyScale) fragment[j] = ptx::MultiplyBf16(fragment[j], kTwoTo124);
       fragment[j] = ptx::MultiplyBf16(fragment[j], factors[j % 2]);
     }
   }
@@ -271,12 +272,76 @@ struct Mxfp4Decoder {
   struct alignas(8) ScalePair {
     std::uint32_t word[2];
   };
-  // A byte is bf16's exponent, but for 0, which is 2^-127: a subnormal number. Those below 128 may
-  // be 2^124 times as large.
-  template <bool kLarge>
+  // A byte is bf16's exponent, but for 0, which is 2^-127: a subnormal number; and 255, which is
+  // NaN. Those below 128 may be 2^124 times as large.
+  template <bool kAnyScale>
   static GEMMD_DEVICE std::uint32_t Factor(std::uint32_t scales_of_line, int nth) {
     const std::uint32_t exponents = ptx::ByteInHalves(scales_of_line, nth) * 128;
-    return kLarge ? ptx::MaxOfHalves(exponents, 0x00400040) : exponents + 124 * 0x00800080;
+    if constexpr (!kAnyScale) return exponents + 124 * 0x00800080;
+    constexpr std::uint32_t kInfinities = 0x7f807f80;
+    return exponents == kInfinities ? 0x7fff7fff : ptx::MaxOfHalves(exponents, 0x00400040);
+  }
+};
+
+struct Nvfp4Decoder {
+  using Rows = Bf16Rows;
+  static constexpr CodeFormat kFormat = CodeFormat::kNvfp4;
+  static constexpr bool kIsChain = true;
+  static constexpr bool kHasNan = false;
+  static constexpr bool kHasZeros = false;
+  static constexpr int kStepWords = StepWords(kFormat);
+  static constexpr int kCodeBytes = CodeBytes(kFormat);
+  static constexpr int kScaleBytes = ScaleBytes(kFormat);
+  static constexpr float kSumFactor = 128;  // of sums of what Decode() gives
+
+  // As packed: two words of the first line, in ascending K, then two of the second.
+  struct alignas(16) Scales {
+    std::uint32_t word[4];
+  };
+  Scales scales;
+
+  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress /*zeros_at*/) {
+    scales = ptx::LoadShared<Scales>(scales_at);
+  }
+
+  // Returns whether a scale is no positive normal number: packed it is 0x77 or more. A byte from
+  // 0xf7 on carries into the next, which changes nothing: it is odd itself.
+  GEMMD_DEVICE bool HasOddScale() const {
+    std::uint32_t odd = 0;
+    GEMMD_UNROLL
+    for (const std::uint32_t word : scales.word) odd |= word | (word + 0x09090909);
+    return (odd & 0x80808080) != 0;
+  }
+
+  // 2^-7 of the values, each exact: placed codes are 2^126 times too small, and the largest factor,
+  // 2^119 scales, is just finite. A step is a scale's block.
+  template <bool kAnyScale>
+  GEMMD_DEVICE void Decode(const std::uint32_t (&words)[kStepWords], int step,
+                           std::uint32_t (&fragment)[4]) const {
+    PlaceE2m1(words[0], fragment);
+    const std::uint32_t factors[2] = {Factor<kAnyScale>(scales.word[step / 4], step % 4),
+                                      Factor<kAnyScale>(scales.word[2 + step / 4], step % 4)};
+    GEMMD_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      constexpr std::uint32_t kTwoTo119 = 0x7b007b00;
+      if constexpr (kAnyScale) fragment[j] = ptx::MultiplyBf16(fragment[j], kTwoTo119);
+      fragment[j] = ptx::MultiplyBf16(fragment[j], factors[j % 2]);
+    }
+  }
+
+ private:
+  // A byte as sent has four bits of exponent, with a bias of 7, above three of fraction.
+  template <bool kAnyScale>
+  static GEMMD_DEVICE std::uint32_t Factor(std::uint32_t scales_of_line, int nth) {
+    constexpr std::uint32_t kBoth = 0x00010001;
+    const std::uint32_t packed = ptx::ByteInHalves(scales_of_line, nth);
+    // The exponent's lowest bit is bf16's bit 7, and packing has taken one of it.
+    constexpr std::uint32_t kExponent = (1 + 127 - 7 + 119) << 7;
+    if constexpr (!kAnyScale) return packed * 16 + kExponent * kBoth;
+    const std::uint32_t sent = (packed + 8 * kBoth) & 0x00ff00ff;
+    const std::uint32_t scale =
+        Rows::FromE4m3(ptx::MaskAndSet(sent << 8, 0x80008000, sent << 4 & 0x07f007f0));
+    return (sent & 0x7f) == 0x7f ? 0x7fff7fff : scale;
   }
 };
 

@@ -34,6 +34,7 @@ class ChainWarp {
     weights_full_ = ptx::Keep(shared + Layout::kWeightsFull);
     rows_ = ptx::Keep(shared + Layout::kRowsAt + RowLineOf<Layout>(lane_, 0));
     rows_full_ = ptx::Keep(shared + Layout::kRowsFull);
+    factor_ = SumFactor<Decoder>(params);
   }
 
   GEMMD_DEVICE void Run() {
@@ -63,20 +64,20 @@ class ChainWarp {
     std::uint32_t columns[kLoads][4];
   };
 
-  // Waits for the turn whose groups are the first of `left`. A plain one is whole and has small
-  // scales alone: its first group and all of its scales are loaded.
+  // Waits for the turn whose groups are the first of `left`. A plain one is whole and has no
+  // odd scale: its first group and all of its scales are loaded.
   GEMMD_DEVICE void BeginTurn(std::int32_t left) {
     ptx::MbarrierWait(weights_full_, weights_parity_);
     ptx::MbarrierWait(rows_full_, rows_parity_);
     is_plain_ = left >= Layout::kTurnGroups;
     if (!is_plain_) return;
-    bool has_large = false;
+    bool has_odd = false;
     GEMMD_UNROLL
     for (int nth = 0; nth < Layout::kTurnGroups; ++nth) {
       decoders_[nth].Load(scales_ + nth * Layout::kGroupScales, 0);
-      has_large = has_large || decoders_[nth].HasLarge();
+      has_odd = has_odd || decoders_[nth].HasOddScale();
     }
-    is_plain_ = !ptx::AnyInWarp(has_large);
+    is_plain_ = !ptx::AnyInWarp(has_odd);
     if (is_plain_) Load(0, &groups_[0]);
   }
 
@@ -151,14 +152,14 @@ class ChainWarp {
     }
   }
 
-  template <bool kLarge>
+  template <bool kAnyScale>
   GEMMD_DEVICE void Multiply(const Decoder& decoder, const Group& group) {
     GEMMD_UNROLL
     for (int step = 0; step < kSteps; ++step) {
       std::uint32_t words[Decoder::kStepWords];
       TakeWords(group.words, step, words);
       std::uint32_t fragment[4];
-      decoder.template Decode<kLarge>(words, step, fragment);
+      decoder.template Decode<kAnyScale>(words, step, fragment);
       GEMMD_UNROLL
       for (int eight = 0; eight < kEights; ++eight) {
         // A load has two steps of eight rows, or one of sixteen.
@@ -180,7 +181,7 @@ class ChainWarp {
       for (int j = 1; j < Layout::kSums; ++j) {
         if (i == j) sum = sums_[j / 4][j % 4];
       }
-      sum *= Decoder::kSumFactor;
+      sum *= factor_;
       const int side = i / 2 % 2;
       const auto row = static_cast<std::int32_t>(i / 4 * 8 + lane_ % 4 * 2 + i % 2);
       if (params_.has_epilogue) {
@@ -204,6 +205,7 @@ class ChainWarp {
   ptx::SharedAddress rows_full_;
   std::uint32_t rows_turn_ = 0;
   std::uint32_t rows_parity_ = 0;
+  float factor_;
   bool is_plain_;  // the turn that is next
   Decoder decoders_[Layout::kTurnGroups];
   Group groups_[2];  // that which is multiplied, and the next

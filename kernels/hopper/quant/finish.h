@@ -2,11 +2,23 @@
 #pragma once
 
 #include "kernels/epilogue/arithmetic.h"
+#include "kernels/hopper/quant/packed.h"
 #include "kernels/hopper/quant/params.h"
 #include "kernels/ptx/global_memory.h"
 
 namespace gemmd::hopper::quant {
 inline namespace GEMMD_BACKEND {
+
+// The factor of a chain's sums: that of its values, times the tensor's scale where there is one.
+// To be called behind the wait for the preceding grid, which may write the scale.
+template <class Decoder>
+GEMMD_DEVICE float SumFactor(const QuantParams& params) {
+  if constexpr (Decoder::kFormat == CodeFormat::kNvfp4) {
+    return Decoder::kSumFactor * ptx::LoadGlobal(params.tensor_scale);
+  } else {
+    return Decoder::kSumFactor;
+  }
+}
 
 // Compiled without contraction, so that every tiling, the emulator and kernels/epilogue round the
 // same operations.

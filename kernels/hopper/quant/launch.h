@@ -59,6 +59,7 @@ inline absl::StatusOr<QuantParams> MakeParams(const Problem& problem, const Argu
   params.codes = static_cast<const std::uint8_t*>(arguments.b);
   params.scales = static_cast<const std::uint8_t*>(arguments.b_scales);
   params.zero_points = static_cast<const std::uint8_t*>(arguments.b_zero_points);
+  params.tensor_scale = problem.b_scaling.has_tensor_scale ? arguments.b_tensor_scale : nullptr;
   params.weights_are_settled = arguments.b_is_settled;
   params.scales_are_bf16 = problem.b_scaling.type == DataType::kBf16;
   params.scales_are_of_lines = ScalesAreOfLines(problem);
@@ -94,6 +95,9 @@ inline std::vector<ptx::DeviceBuffer> Buffers(const Problem& problem, const Argu
       {arguments.d, problem.d.size_bytes(), "D", false}};
   if (problem.b_scaling.has_zero_points) {
     buffers.push_back(packed(arguments.b_zero_points, WeightPlane::kZeroPoints, "B's zero points"));
+  }
+  if (problem.b_scaling.has_tensor_scale) {
+    buffers.push_back({arguments.b_tensor_scale, sizeof(float), "B's tensor scale"});
   }
   if (problem.epilogue.beta != 0) {
     buffers.push_back({arguments.c, problem.c.size_bytes(), "C"});
@@ -226,8 +230,8 @@ absl::Status LaunchBytes(const Problem& problem, const Arguments& arguments,
              : LaunchBytesOf<Launcher, F16Rows>(problem, arguments, target);
 }
 
-// The products in each tiling, by B of int4 and uint4, of mxfp4, and of codes of 8 bits; its planes
-// are packed (packed.h).
+// The products in each tiling, by B of int4 and uint4, of mxfp4, of nvfp4, and of codes of 8 bits;
+// its planes are packed (packed.h).
 // REQUIRES: what Rejection() of the family says; problem.m is at most the tiling's rows.
 template <int kTiling>
 absl::Status LaunchFewInt4(const Problem& problem, const Arguments& arguments,
@@ -238,6 +242,11 @@ template <int kTiling>
 absl::Status LaunchFewMxfp4(const Problem& problem, const Arguments& arguments,
                             const LaunchTarget& target) {
   return LaunchFewOf<kTiling, Mxfp4Decoder>(problem, arguments, target);
+}
+template <int kTiling>
+absl::Status LaunchFewNvfp4(const Problem& problem, const Arguments& arguments,
+                            const LaunchTarget& target) {
+  return LaunchFewOf<kTiling, Nvfp4Decoder>(problem, arguments, target);
 }
 template <int kTiling>
 absl::Status LaunchFewBytes(const Problem& problem, const Arguments& arguments,
@@ -253,6 +262,11 @@ template <int kTiling>
 absl::Status LaunchWideMxfp4(const Problem& problem, const Arguments& arguments,
                              const LaunchTarget& target) {
   return LaunchWideOf<kTiling, Mxfp4Decoder>(problem, arguments, target);
+}
+template <int kTiling>
+absl::Status LaunchWideNvfp4(const Problem& problem, const Arguments& arguments,
+                             const LaunchTarget& target) {
+  return LaunchWideOf<kTiling, Nvfp4Decoder>(problem, arguments, target);
 }
 template <int kTiling>
 absl::Status LaunchWideBytes(const Problem& problem, const Arguments& arguments,

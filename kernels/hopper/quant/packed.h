@@ -12,7 +12,8 @@
 //                 ascending steps; word x at x / 4 * 512 + lane * 16 + x % 4 * 4
 //   scales        at pair * 4 those of lines `pair` and `pair` + 8, f16 or bf16: 32 bytes. f32, for
 //                 codes of 8 bits: at pair * 8, 64 bytes. E8M0, of mxfp4: at pair * 8 the four of
-//                 line `pair`, then those of `pair` + 8, 64 bytes
+//                 line `pair`, then those of `pair` + 8, 64 bytes. E4M3, of nvfp4: likewise at
+//                 pair * 16 eight of each, 128 bytes, each byte less 8 modulo 256
 //   zero points   at pair * 2 those of the same lines: 16 bytes
 //
 // Scales for all of K have one piece for each strip, and so have their zero points: their plane is
@@ -25,6 +26,8 @@
 // are together, those of E2M1 and E4M3 lie so that few shifts bring all to their places in bf16.
 // Codes and zero points of int4 are those of uint4, 8 more than they stand for. Padding, of N and K
 // to 128, is zeros: its lines are not stored, and where K ends A is zero.
+//
+// nvfp4's scale of the tensor is no plane of these: it is one f32, and stays as it was sent.
 #pragma once
 
 #include <cstdint>
@@ -43,18 +46,22 @@ inline constexpr int kGroupSlabs = kGroupK / kSlabK;
 
 // The type of the codes, and with it that of their scales.
 enum class CodeFormat : std::uint8_t {
-  kInt4,  // int4 and uint4: f16 or bf16 scales of 128 of K
-  kE2m1,  // mxfp4: E8M0 scales of 32 of K
-  kInt8,  // f32 scales of 128 of K, or of all of it
-  kE4m3,  // likewise
+  kInt4,   // int4 and uint4: f16 or bf16 scales of 128 of K
+  kMxfp4,  // E2M1: E8M0 scales of 32 of K
+  kNvfp4,  // E2M1: E4M3 scales of 16 of K, and one f32 for all
+  kInt8,   // f32 scales of 128 of K, or of all of it
+  kE4m3,   // likewise
 };
-inline constexpr CodeFormat kCodeFormats[] = {CodeFormat::kInt4, CodeFormat::kE2m1,
-                                              CodeFormat::kInt8, CodeFormat::kE4m3};
+inline constexpr CodeFormat kCodeFormats[] = {CodeFormat::kInt4, CodeFormat::kMxfp4,
+                                              CodeFormat::kNvfp4, CodeFormat::kInt8,
+                                              CodeFormat::kE4m3};
 
 // Returns whether sums run on from one group of K to the next.
-constexpr bool IsChain(CodeFormat format) { return format == CodeFormat::kE2m1; }
+constexpr bool IsChain(CodeFormat format) {
+  return format == CodeFormat::kMxfp4 || format == CodeFormat::kNvfp4;
+}
 constexpr int CodeBits(CodeFormat format) {
-  return format == CodeFormat::kInt4 || format == CodeFormat::kE2m1 ? 4 : 8;
+  return format == CodeFormat::kInt4 || IsChain(format) ? 4 : 8;
 }
 // The words of a lane's step.
 constexpr int StepWords(CodeFormat format) { return CodeBits(format) / 4; }
@@ -64,10 +71,15 @@ constexpr int CodeBytes(CodeFormat format) { return kStripLines * kGroupK * Code
 inline constexpr int kZeroBytes = kStripLines;
 
 // Scales of a line's group, and their size.
-constexpr int ScalesOf(CodeFormat format) { return format == CodeFormat::kE2m1 ? 4 : 1; }
-constexpr int ScaleSize(CodeFormat format) {
-  return format == CodeFormat::kInt4 ? 2 : format == CodeFormat::kE2m1 ? 1 : 4;
+constexpr int ScalesOf(CodeFormat format) {
+  return format == CodeFormat::kMxfp4 ? 4 : format == CodeFormat::kNvfp4 ? 8 : 1;
 }
+constexpr int ScaleSize(CodeFormat format) {
+  return format == CodeFormat::kInt4 ? 2 : IsChain(format) ? 1 : 4;
+}
+// To be added to a byte of nvfp4's scales, modulo 256: then all positive normal numbers of E4M3 are
+// below 0x77, and so is padding.
+inline constexpr std::uint32_t kNvfp4ScaleBias = 0xf8;
 constexpr int ScaleBytes(CodeFormat format) {
   return kStripLines * ScalesOf(format) * ScaleSize(format);
 }
@@ -93,7 +105,8 @@ constexpr int E4m3Bit(int j, int half, int bit) {
 }
 constexpr int CodeBit(CodeFormat format, int j, int half, int bit) {
   switch (format) {
-    case CodeFormat::kE2m1:
+    case CodeFormat::kMxfp4:
+    case CodeFormat::kNvfp4:
       return E2m1Bit(j, half, bit);
     case CodeFormat::kInt8:
       return 16 * half + 8 * (j % 2) + bit;

@@ -23,13 +23,14 @@ struct PackedPlaces {
   std::int64_t units = 0;
   std::int64_t scale_groups = 0;  // `groups`, or one where scales are for all of K
   std::int64_t scale_units = 0;
-  std::uint32_t bias = 0;  // that is added to codes and zero points: 8 to those of int4
+  std::uint32_t bias = 0;        // that is added to codes and zero points: 8 to those of int4
+  std::uint32_t scale_bias = 0;  // to scales of a byte, modulo 256
 };
 
 inline CodeFormat CodeFormatOf(const Problem& problem) {
   switch (problem.b.type) {
     case DataType::kFp4E2M1:
-      return CodeFormat::kE2m1;
+      return problem.b_scaling.has_tensor_scale ? CodeFormat::kNvfp4 : CodeFormat::kMxfp4;
     case DataType::kInt8:
       return CodeFormat::kInt8;
     case DataType::kFp8E4M3:
@@ -66,6 +67,7 @@ inline PackedPlaces PlacesOf(const Problem& problem) {
   places.units = UnitsOf(problem, WeightPlane::kCodes, problem.n);
   places.scale_units = UnitsOf(problem, WeightPlane::kScales, problem.n);
   places.bias = problem.b.type == DataType::kInt4 ? 8 : 0;
+  places.scale_bias = places.format == CodeFormat::kNvfp4 ? kNvfp4ScaleBias : 0;
   return places;
 }
 

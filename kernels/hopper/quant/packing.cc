@@ -103,20 +103,23 @@ void UnpackVector(const PackedPlaces& places, const Piece& piece, const VectorEl
 
 VectorElements ElementsOf(const PackedPlaces& places, WeightPlane plane) {
   if (plane == WeightPlane::kZeroPoints) return {1, 1, places.bias};
-  return {hopper::quant::ScaleSize(places.format), hopper::quant::ScalesOf(places.format), 0};
+  return {hopper::quant::ScaleSize(places.format), hopper::quant::ScalesOf(places.format),
+          places.scale_bias};
 }
 
 // Returns whether kernels take the scales of B, whose format is that.
 bool TakesScales(CodeFormat format, const Scaling& scaling) {
-  if (!scaling.has_scales || scaling.has_tensor_scale || scaling.order == ScaleOrder::kTiles128x4) {
-    return false;
-  }
+  if (!scaling.has_scales || scaling.order == ScaleOrder::kTiles128x4) return false;
+  if (scaling.has_tensor_scale != (format == CodeFormat::kNvfp4)) return false;
   const bool are_of_group = scaling.block_lines == 1 && scaling.block_k == hopper::quant::kGroupK;
   switch (format) {
     case CodeFormat::kInt4:
       return are_of_group && IsHalf(scaling.type);
-    case CodeFormat::kE2m1:
+    case CodeFormat::kMxfp4:
       return scaling.type == DataType::kE8M0 && scaling.block_lines == 1 && scaling.block_k == 32;
+    case CodeFormat::kNvfp4:
+      return scaling.type == DataType::kFp8E4M3 && scaling.block_lines == 1 &&
+             scaling.block_k == 16;
     case CodeFormat::kInt8:
     case CodeFormat::kE4m3:
       break;
@@ -130,8 +133,9 @@ const char* ScalesTaken(CodeFormat format) {
   switch (format) {
     case CodeFormat::kInt4:
       return "f16 or bf16 scales of 1 x 128";
-    case CodeFormat::kE2m1:
-      return "e8m0 scales of 1 x 32";
+    case CodeFormat::kMxfp4:
+    case CodeFormat::kNvfp4:
+      return "e8m0 scales of 1 x 32, or fp8_e4m3 ones of 1 x 16 with one of the tensor,";
     case CodeFormat::kInt8:
     case CodeFormat::kE4m3:
       break;
@@ -154,7 +158,7 @@ std::string FormatRejection(const Problem& problem) {
     return absl::StrCat("takes ", ScalesTaken(format), " for B of ", Name(b), ", not ",
                         Name(problem.b_scaling));
   }
-  if (format == CodeFormat::kE2m1 && problem.a.type != DataType::kBf16) {
+  if (IsChain(format) && problem.a.type != DataType::kBf16) {
     return absl::StrCat("takes A of bf16 by B of fp4_e2m1, not ", Name(problem.a.type));
   }
   return "";

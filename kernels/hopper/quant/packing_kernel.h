@@ -124,6 +124,7 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kPackingThreads, 2)
       value = ptx::LoadGlobal(static_cast<const Element*>(params.sent) +
                               line / places.scale_lines * places.scale_line_stride +
                               block * places.scale_block_stride);
+      if constexpr (sizeof(Element) == 1) value = static_cast<Element>(value + places.scale_bias);
     }
     ptx::StoreGlobal(static_cast<Element*>(params.packed) + at, value);
   }

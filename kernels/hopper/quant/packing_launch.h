@@ -50,9 +50,12 @@ inline absl::Status LaunchPacking(const Problem& problem, WeightPlane plane, con
   switch (places.format) {
     case CodeFormat::kInt4:
       return launch(are_codes ? PackCodes<CodeFormat::kInt4> : PackScales<std::uint16_t, 1>);
-    case CodeFormat::kE2m1:
-      return launch(are_codes ? PackCodes<CodeFormat::kE2m1>
-                              : PackScales<std::uint8_t, ScalesOf(CodeFormat::kE2m1)>);
+    case CodeFormat::kMxfp4:
+      return launch(are_codes ? PackCodes<CodeFormat::kMxfp4>
+                              : PackScales<std::uint8_t, ScalesOf(CodeFormat::kMxfp4)>);
+    case CodeFormat::kNvfp4:
+      return launch(are_codes ? PackCodes<CodeFormat::kMxfp4>
+                              : PackScales<std::uint8_t, ScalesOf(CodeFormat::kNvfp4)>);
     case CodeFormat::kInt8:
       return launch(are_codes ? PackCodes<CodeFormat::kInt8> : PackScales<std::uint32_t, 1>);
     case CodeFormat::kE4m3:

@@ -15,6 +15,7 @@ struct QuantParams {
   const std::uint8_t* codes;
   const std::uint8_t* scales;
   const std::uint8_t* zero_points;  // null: it has none
+  const float* tensor_scale;        // likewise
   bool weights_are_settled;         // no launch ahead writes them
   bool scales_are_bf16;             // of codes of 4 bits; else f16
   bool scales_are_of_lines;         // for all of K; their zero points too

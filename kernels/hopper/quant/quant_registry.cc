@@ -12,6 +12,7 @@
 #include "kernels/hopper/quant/few_bytes_entries.h"
 #include "kernels/hopper/quant/few_int4_entries.h"
 #include "kernels/hopper/quant/few_mxfp4_entries.h"
+#include "kernels/hopper/quant/few_nvfp4_entries.h"
 #include "kernels/hopper/quant/forms.h"
 #include "kernels/hopper/quant/packed_places.h"
 #include "kernels/hopper/quant/packing.h"
@@ -19,6 +20,7 @@
 #include "kernels/hopper/quant/wide_bytes_entries.h"
 #include "kernels/hopper/quant/wide_int4_entries.h"
 #include "kernels/hopper/quant/wide_mxfp4_entries.h"
+#include "kernels/hopper/quant/wide_nvfp4_entries.h"
 
 namespace gemmd {
 namespace {
@@ -33,17 +35,19 @@ using hopper::quant::QuickestForm;
 using hopper::quant::Takes;
 
 static_assert(FewTilingCount(CodeFormat::kInt4) == hopper::quant::kFewInt4Variants &&
-              FewTilingCount(CodeFormat::kE2m1) == hopper::quant::kFewMxfp4Variants &&
+              FewTilingCount(CodeFormat::kMxfp4) == hopper::quant::kFewMxfp4Variants &&
+              FewTilingCount(CodeFormat::kNvfp4) == hopper::quant::kFewNvfp4Variants &&
               FewTilingCount(CodeFormat::kInt8) == hopper::quant::kFewBytesVariants &&
               FewTilingCount(CodeFormat::kE4m3) == hopper::quant::kFewBytesVariants &&
               hopper::quant::kWideTilingCount == hopper::quant::kWideInt4Variants &&
               hopper::quant::kWideTilingCount == hopper::quant::kWideMxfp4Variants &&
+              hopper::quant::kWideTilingCount == hopper::quant::kWideNvfp4Variants &&
               hopper::quant::kWideTilingCount == hopper::quant::kWideBytesVariants);
 
 // An entry's words for its format.
 struct FormatNames {
   const char* entry;
-  const char* types;  // of B
+  const char* weights;
   const char* description;
 };
 FormatNames NamesOf(CodeFormat format) {
@@ -51,8 +55,11 @@ FormatNames NamesOf(CodeFormat format) {
     case CodeFormat::kInt4:
       return {"sm90/packed_int4", "int4 or uint4",
               "4-bit weights decoded in registers, read once as their four bits"};
-    case CodeFormat::kE2m1:
-      return {"sm90/packed_mxfp4", "fp4_e2m1",
+    case CodeFormat::kMxfp4:
+      return {"sm90/packed_mxfp4", "mxfp4",
+              "4-bit weights decoded in registers, read once as their four bits"};
+    case CodeFormat::kNvfp4:
+      return {"sm90/packed_nvfp4", "nvfp4",
               "4-bit weights decoded in registers, read once as their four bits"};
     case CodeFormat::kInt8:
       return {"sm90/packed_int8", "int8",
@@ -73,7 +80,10 @@ absl::Status LaunchForm(const Form& form, const Problem& problem, const Argument
     case CodeFormat::kInt4:
       return (is_few ? quant::FewInt4For(target, tiling) : quant::WideInt4For(target, tiling))(
           problem, arguments, target);
-    case CodeFormat::kE2m1:
+    case CodeFormat::kNvfp4:
+      return (is_few ? quant::FewNvfp4For(target, tiling) : quant::WideNvfp4For(target, tiling))(
+          problem, arguments, target);
+    case CodeFormat::kMxfp4:
       return (is_few ? quant::FewMxfp4For(target, tiling) : quant::WideMxfp4For(target, tiling))(
           problem, arguments, target);
     case CodeFormat::kInt8:
@@ -123,7 +133,8 @@ class PackedEntry final : public Kernel {
   std::string Rejection(const Problem& problem) const override {
     if (std::string rejection = PackingRejection(problem); !rejection.empty()) return rejection;
     if (CodeFormatOf(problem) != format_) {
-      return absl::StrCat("takes B of ", NamesOf(format_).types, ", not ", Name(problem.b.type));
+      return absl::StrCat("takes B of ", NamesOf(format_).weights, ", not ", Name(problem.b.type),
+                          " with scales of ", Name(problem.b_scaling));
     }
     if (!problem.a_is_k_major()) return "takes A whose lines run along K";
     // Coordinates are 32 bits wide, with room for a tile past the end.

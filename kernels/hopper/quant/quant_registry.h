@@ -1,10 +1,10 @@
 // The registry entries of products by packed weights of 4 and 8 bits: sm90/packed_int4,
-// sm90/packed_mxfp4, sm90/packed_int8 and sm90/packed_fp8.
+// sm90/packed_mxfp4, sm90/packed_nvfp4, sm90/packed_int8 and sm90/packed_fp8.
 //
-// They take A of f16 or bf16, that by mxfp4 of bf16 alone, K-major, its lines at multiples of 16
-// bytes, and B of the formats that packing.h lists, packed; they write f16, bf16 or f32 in either
-// order with any epilogue. They run on sm_90a and on emulated devices. A config is one of
-// tilings.h; bits depend on the row, B, N and K alone, whatever the tiling.
+// They take A of f16 or bf16, that by mxfp4 and nvfp4 of bf16 alone, K-major, its lines at
+// multiples of 16 bytes, and B of the formats that packing.h lists, packed; they write f16, bf16 or
+// f32 in either order with any epilogue. They run on sm_90a and on emulated devices. A config is
+// one of tilings.h; bits depend on the row, B, N and K alone, whatever the tiling.
 //
 // Error: |D - exact| <= (K + 32) 2^-23 (|A| |B|) elementwise, as of every kernel that sums in f32
 // (kernels/verify/error_bound.h), where B is the decoded weights. With u = 2^-24: codes less their
@@ -13,8 +13,8 @@
 // (half/wgmma_gemm_registry.h), eight of them in a group of 128: 144 u. A group more rounds the sum
 // once: K / 128 u. Together at most (144 + K / 128) u, which is below 2 (K + 32) u from K = 64 on,
 // where a group has four steps.
-// A quarter of E2M1 times E8M0 is exact in bf16, so products are exact; K / 16 steps of 18 u are
-// below 2 (K + 32) u.
+// A quarter of E2M1 times E8M0 is exact in bf16, and so is E2M1 times E4M3, so products are exact;
+// K / 16 steps of 18 u, and one u of nvfp4's tensor scale, are below 2 (K + 32) u.
 #pragma once
 
 #include <memory>

@@ -64,15 +64,23 @@ inline constexpr FewTiling kByteTilings[] = {
 };
 inline constexpr int kByteTilingCount = sizeof(kByteTilings) / sizeof(kByteTilings[0]);
 
+// For nvfp4, whose scales are twice as many bytes: fewer stages fit.
+inline constexpr FewTiling kNvfp4Tilings[kChainTilingCount] = {
+    {1, 4, 1, 8, 3, 2, 0, 2, {2, 0.7, 0.2, 0.35}},     // 0: one row
+    {8, 4, 1, 4, 4, 3, 0, 2, {2, 0.7, 0.24, 0.36}},    // 1
+    {16, 4, 1, 4, 3, 3, 0, 2, {2, 0.7, 0.25, 0.438}},  // 2
+};
+
 constexpr int FewTilingCount(CodeFormat format) {
   return IsChain(format)         ? kChainTilingCount
          : CodeBits(format) == 8 ? kByteTilingCount
                                  : kFewTilingCount;
 }
 constexpr FewTiling FewTilingOf(CodeFormat format, int tiling) {
-  return IsChain(format)         ? kChainTilings[tiling]
-         : CodeBits(format) == 8 ? kByteTilings[tiling]
-                                 : kFewTilings[tiling];
+  return format == CodeFormat::kNvfp4 ? kNvfp4Tilings[tiling]
+         : IsChain(format)            ? kChainTilings[tiling]
+         : CodeBits(format) == 8      ? kByteTilings[tiling]
+                                      : kFewTilings[tiling];
 }
 
 // Any number of rows. `groups` warpgroups have `line_blocks` blocks of 64 lines each, by all rows
@@ -99,11 +107,16 @@ inline constexpr WideTiling kWideTilings[] = {
 };
 inline constexpr int kWideTilingCount = sizeof(kWideTilings) / sizeof(kWideTilings[0]);
 
-// Tiles as above, where sums are one chain, and for codes of 8 bits.
+// Tiles as above, where sums are one chain, of mxfp4 and of nvfp4, and for codes of 8 bits.
 inline constexpr WideTiling kWideChainTilings[kWideTilingCount] = {
     {64, 1, 1, 2, 9, 8, 1, {2, 0.7, 0.38, 0.38}},  {64, 2, 2, 2, 6, 8, 1, {3, 0.7, 1.06, 1.06}},
     {128, 2, 1, 2, 4, 4, 1, {4, 0.7, 0.78, 0.78}}, {128, 2, 2, 1, 4, 4, 1, {4, 0.7, 1.48, 1.48}},
     {128, 2, 2, 2, 4, 4, 1, {4, 0.7, 1.48, 1.48}}, {16, 2, 1, 1, 8, 4, 2, {1.5, 0.7, 0.47, 0.823}},
+};
+inline constexpr WideTiling kWideNvfp4Tilings[kWideTilingCount] = {
+    {64, 1, 1, 2, 9, 8, 1, {2, 0.7, 0.41, 0.41}},  {64, 2, 2, 2, 6, 8, 1, {3, 0.7, 1.14, 1.14}},
+    {128, 2, 1, 2, 4, 4, 1, {3, 0.7, 0.84, 0.84}}, {128, 2, 2, 1, 4, 4, 1, {4, 0.7, 1.58, 1.58}},
+    {128, 2, 2, 2, 4, 4, 1, {4, 0.7, 1.56, 1.56}}, {16, 2, 1, 1, 8, 4, 2, {1.5, 0.7, 0.54, 0.945}},
 };
 inline constexpr WideTiling kWideByteTilings[kWideTilingCount] = {
     {64, 1, 1, 2, 8, 8, 1, {2, 0.7, 0.41, 0.41}},  {64, 2, 2, 2, 4, 4, 1, {4, 0.7, 1.16, 1.16}},
@@ -112,9 +125,10 @@ inline constexpr WideTiling kWideByteTilings[kWideTilingCount] = {
 };
 
 constexpr WideTiling WideTilingOf(CodeFormat format, int tiling) {
-  return IsChain(format)         ? kWideChainTilings[tiling]
-         : CodeBits(format) == 8 ? kWideByteTilings[tiling]
-                                 : kWideTilings[tiling];
+  return format == CodeFormat::kNvfp4 ? kWideNvfp4Tilings[tiling]
+         : IsChain(format)            ? kWideChainTilings[tiling]
+         : CodeBits(format) == 8      ? kWideByteTilings[tiling]
+                                      : kWideTilings[tiling];
 }
 
 }  // namespace gemmd::hopper::quant

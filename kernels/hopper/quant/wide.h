@@ -282,7 +282,7 @@ class WideConsumer {
       next_decoder_.Load(block_.shared + Layout::kScalesAt + unit * Decoder::kScaleBytes +
                              lane_ / 4 * (Decoder::kScaleBytes / 8),
                          block_.shared + Layout::kZerosAt + unit * kZeroBytes + lane_ / 4 * 2);
-      if constexpr (Decoder::kIsChain) is_large_ = ptx::AnyInWarp(next_decoder_.HasLarge());
+      if constexpr (Decoder::kIsChain) is_odd_ = ptx::AnyInWarp(next_decoder_.HasOddScale());
     }
     if constexpr (kFirst % kLoadSteps == 0) {
       GEMMD_UNROLL
@@ -291,10 +291,10 @@ class WideConsumer {
       }
     }
   }
-  template <int kFirst, bool kLarge = false>
+  template <int kFirst, bool kAnyScale = false>
   GEMMD_DEVICE void DecodeBatch(Fragments& fragments) {
-    if constexpr (Decoder::kIsChain && !kLarge) {
-      if (is_large_) {
+    if constexpr (Decoder::kIsChain && !kAnyScale) {
+      if (is_odd_) {
         DecodeBatch<kFirst, true>(fragments);
         return;
       }
@@ -303,7 +303,7 @@ class WideConsumer {
     for (int i = 0; i < Layout::kBatch; ++i) {
       std::uint32_t words[Decoder::kStepWords];
       TakeWords(words_, kFirst + i, words);
-      next_decoder_.template Decode<kLarge>(words, kFirst + i, fragments[i]);
+      next_decoder_.template Decode<kAnyScale>(words, kFirst + i, fragments[i]);
     }
     GEMMD_UNROLL
     for (int i = 0; i < Layout::kBatch; ++i) ptx::KeepAll(fragments[i]);
@@ -443,10 +443,11 @@ class WideConsumer {
     GEMMD_UNROLL
     for (auto& block : totals) ptx::KeepAll(block);
     Release(before);
+    const float factor = SumFactor<Decoder>(params_);
     GEMMD_UNROLL
     for (auto& block : totals) {
       GEMMD_UNROLL
-      for (float& total : block) total *= Decoder::kSumFactor;
+      for (float& total : block) total *= factor;
     }
   }
 
@@ -553,7 +554,7 @@ class WideConsumer {
   ptx::Vector4 words_[kCodeLoads];
   Decoder next_decoder_;
   typename Decoder::Scales scales_;
-  bool is_large_;  // whether it has large scales, of a chain
+  bool is_odd_;  // whether it has odd scales, of a chain
 };
 
 template <int kTiling, class Decoder>

@@ -53,6 +53,8 @@ struct Kind {
 };
 
 constexpr Scaling kF16Of128 = {true, DataType::kF16, 1, 128};
+constexpr Scaling kMxfp4 = {true, DataType::kE8M0, 1, 32};
+constexpr Scaling kNvfp4 = {true, DataType::kFp8E4M3, 1, 16, ScaleOrder::kAlongK, false, true};
 
 constexpr Kind kKinds[] = {
     {"f64", DataType::kF64, DataType::kF64},
@@ -64,6 +66,8 @@ constexpr Kind kKinds[] = {
     {"fp8_e4m3", DataType::kFp8E4M3, DataType::kFp8E4M3},
     {"bf16 by int4-g128", DataType::kBf16, DataType::kInt4, kF16Of128},
     {"bf16 by int4-g128 that stays", DataType::kBf16, DataType::kInt4, kF16Of128, true},
+    {"bf16 by mxfp4 that stays", DataType::kBf16, DataType::kFp4E2M1, kMxfp4, true},
+    {"bf16 by nvfp4 that stays", DataType::kBf16, DataType::kFp4E2M1, kNvfp4, true},
     {"bf16 by int8-row that stays", DataType::kBf16, DataType::kInt8, Scaling::kVector, true},
     {"bf16 by fp8-e4m3-row that stays", DataType::kBf16, DataType::kFp8E4M3, Scaling::kVector,
      true},

@@ -179,9 +179,12 @@ SumBound SumBoundOf(const Problem& problem, const std::string& kernel) {
     // Sums of tensor cores and of f32 have the bound of kernels/verify/freivalds.h.
     return {(k / 8 + 12) * 0x1p-23, true};
   }
-  // Eight steps of tensor cores in a group, then a rounding for each
+  // Eight steps of tensor cores in a group, then a rounding for each; or all of K in one chain
   // (hopper/quant/quant_registry.h).
-  if (kernel == "sm90/packed_mxfp4") return {18 * (k / 16) * 0x1p-24 + 0x1p-22, true};
+  if (kernel == "sm90/packed_mxfp4" || kernel == "sm90/packed_nvfp4") {
+    const double tensor_scale = problem.b_scaling.has_tensor_scale ? 0x1p-24 : 0;
+    return {18 * (k / 16) * 0x1p-24 + tensor_scale + 0x1p-22, true};
+  }
   if (absl::StartsWith(kernel, "sm90/packed_")) {
     return {(144 + k / 128) * 0x1p-24 + 0x1p-22, true};
   }

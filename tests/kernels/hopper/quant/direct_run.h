@@ -12,9 +12,11 @@ namespace gemmd::testing {
 // The report's message, "wrong bits", or nothing where D is right.
 template <class LaunchFunction>
 std::string RunLaunch(const Shape& shape, const emulator::Options& options,
-                      const LaunchFunction& launch, DataType of_b = DataType::kInt4) {
+                      const LaunchFunction& launch, DataType of_b = DataType::kInt4,
+                      bool is_nvfp4 = false) {
   QuantCase its = {shape.m, shape.n, shape.k};
   its.b = of_b;
+  its.is_nvfp4 = is_nvfp4;
   its.has_any_scale = true;
   its.has_nan = true;
   if (of_b == DataType::kInt8) {
@@ -52,6 +54,20 @@ std::string RunChain(const Shape& shape, const emulator::Options& options) {
   namespace quant = hopper::quant;
   return RunLaunch(shape, options, quant::LaunchFewOf<kTiling, quant::Mxfp4Decoder>,
                    DataType::kFp4E2M1);
+}
+
+template <int kTiling>
+std::string RunNvfp4(const Shape& shape, const emulator::Options& options) {
+  namespace quant = hopper::quant;
+  return RunLaunch(shape, options, quant::LaunchFewOf<kTiling, quant::Nvfp4Decoder>,
+                   DataType::kFp4E2M1, true);
+}
+
+template <int kTiling>
+std::string RunWideNvfp4(const Shape& shape, const emulator::Options& options) {
+  namespace quant = hopper::quant;
+  return RunLaunch(shape, options, quant::LaunchWideOf<kTiling, quant::Nvfp4Decoder>,
+                   DataType::kFp4E2M1, true);
 }
 
 // By fp8 with NaN in some lines, and by int8 with one scale and one zero point for a line.

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "kernels/hopper/quant/packed.h"
 #include "tests/kernels/hopper/quant/quant_planes.h"
 
 namespace gemmd::testing {
@@ -29,9 +32,10 @@ void ForEveryLayout(QuantCase c, const Expect& expect) {
     c.b_is_k_major = (which & 1) != 0;
     c.d_order = (which & 2) != 0 ? Order::kColumnMajor : Order::kRowMajor;
     c.b_is_settled = which % 5 != 0;
-    if (c.is_mxfp4()) {
+    if (c.is_e2m1()) {
       if (which == 12) break;
       c.has_any_scale = (which & 4) != 0;
+      c.has_nan = which % 3 == 1;
     } else {
       c.a = (which & 4) != 0 ? DataType::kF16 : DataType::kBf16;
       c.has_zero_points = c.b != DataType::kFp8E4M3 && (which & 8) != 0;
@@ -43,6 +47,33 @@ void ForEveryLayout(QuantCase c, const Expect& expect) {
     SCOPED_TRACE(which);
     expect(c);
   }
+}
+
+// A case of the format.
+inline QuantCase CaseOf(hopper::quant::CodeFormat format, std::int64_t m, std::int64_t n,
+                        std::int64_t k) {
+  using hopper::quant::CodeFormat;
+  QuantCase c = {m, n, k};
+  switch (format) {
+    case CodeFormat::kInt4:
+      break;
+    case CodeFormat::kMxfp4:
+    case CodeFormat::kNvfp4:
+      c.b = DataType::kFp4E2M1;
+      c.is_nvfp4 = format == CodeFormat::kNvfp4;
+      break;
+    case CodeFormat::kInt8:
+      c.b = DataType::kInt8;
+      break;
+    case CodeFormat::kE4m3:
+      c.b = DataType::kFp8E4M3;
+      break;
+  }
+  return c;
+}
+inline std::string FormatName(hopper::quant::CodeFormat format) {
+  const QuantCase c = CaseOf(format, 1, 64, 128);
+  return c.is_nvfp4 ? "nvfp4" : std::string(Name(c.b));
 }
 
 // Calls expect(case) for the case with an epilogue, in every type of D.

@@ -11,13 +11,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/hopper/quant/packed_places.h"
-#include "tests/kernels/hopper/quant/quant_planes.h"
+#include "tests/kernels/hopper/quant/every_case.h"
 
 namespace gemmd::testing {
 namespace {
 
 using hopper::quant::CodeFormat;
-using hopper::quant::CodeFormatOf;
 using hopper::quant::ConfigOf;
 using hopper::quant::Form;
 using hopper::quant::FormKind;
@@ -35,14 +34,13 @@ DeviceTraits H200() {
   return traits;
 }
 
-Problem Of(DataType b, std::int64_t m, std::int64_t n, std::int64_t k) {
-  QuantCase c = {m, n, k};
-  c.b = b;
-  return MakeQuantProblem(c);
+Problem Of(CodeFormat format, std::int64_t m, std::int64_t n, std::int64_t k) {
+  return MakeQuantProblem(CaseOf(format, m, n, k));
 }
-constexpr DataType kInt4 = DataType::kInt4;
-constexpr DataType kMxfp4 = DataType::kFp4E2M1;
-constexpr DataType kTypes[] = {kInt4, kMxfp4, DataType::kInt8, DataType::kFp8E4M3};
+constexpr CodeFormat kInt4 = CodeFormat::kInt4;
+constexpr CodeFormat kMxfp4 = CodeFormat::kMxfp4;
+constexpr CodeFormat kNvfp4 = CodeFormat::kNvfp4;
+constexpr CodeFormat kInt8 = CodeFormat::kInt8;
 
 std::string NameOf(const Form& form) {
   return absl::StrCat(form.kind == FormKind::kFew ? "f" : "w", form.tiling);
@@ -62,7 +60,7 @@ TEST(Forms, TakeEveryProblem) {
   for (std::int64_t m = 1; m < 3000; m += 1 + m / 5) {
     for (std::int64_t n = 1; n < 9000; n += 1 + n / 3) {
       for (const DeviceTraits& device : {H200(), emulated}) {
-        for (const DataType b : kTypes) {
+        for (const CodeFormat b : kCodeFormats) {
           const Problem problem = Of(b, m, n, 256);
           EXPECT_TRUE(Takes(QuickestForm(problem, device), problem));
         }
@@ -73,7 +71,6 @@ TEST(Forms, TakeEveryProblem) {
 
 // Those that an H200 took least time with, or at most 5 % more.
 TEST(Forms, AreThoseThatWereMeasuredAsQuickest) {
-  constexpr DataType kInt8 = DataType::kInt8;
   const std::pair<Problem, std::vector<std::string>> cases[] = {
       {Of(kInt4, 1, 1024, 8192), {"f2"}},
       {Of(kInt4, 1, 4096, 4096), {"f1"}},
@@ -95,6 +92,14 @@ TEST(Forms, AreThoseThatWereMeasuredAsQuickest) {
       {Of(kMxfp4, 64, 28672, 8192), {"w1"}},
       {Of(kMxfp4, 256, 8192, 8192), {"w2"}},
       {Of(kMxfp4, 4096, 8192, 8192), {"w2", "w3", "w4"}},
+      {Of(kNvfp4, 1, 8192, 8192), {"f0"}},
+      {Of(kNvfp4, 1, 28672, 8192), {"f0"}},
+      {Of(kNvfp4, 8, 8192, 8192), {"f1"}},
+      {Of(kNvfp4, 16, 28672, 8192), {"f2"}},
+      {Of(kNvfp4, 64, 8192, 8192), {"w0"}},
+      {Of(kNvfp4, 64, 28672, 8192), {"w1"}},
+      {Of(kNvfp4, 256, 8192, 8192), {"w2"}},
+      {Of(kNvfp4, 4096, 8192, 8192), {"w2", "w3", "w4"}},
       {Of(kInt8, 1, 1024, 8192), {"f2"}},
       {Of(kInt8, 1, 4096, 4096), {"f1"}},
       {Of(kInt8, 1, 8192, 8192), {"f0", "f1", "f3", "f4"}},
@@ -113,8 +118,8 @@ TEST(Forms, AreThoseThatWereMeasuredAsQuickest) {
 }
 
 TEST(Forms, TakeNoLessForMore) {
-  for (const DataType b : kTypes) {
-    for (const Form& form : FormsOf(CodeFormatOf(Of(b, 1, 128, 128)))) {
+  for (const CodeFormat b : kCodeFormats) {
+    for (const Form& form : FormsOf(b)) {
       const std::int64_t m = form.kind == FormKind::kWide ? 64 : 1;
       const double us = PredictedUs(form, Of(b, m, 8192, 8192), H200());
       EXPECT_LE(us, PredictedUs(form, Of(b, m, 16384, 8192), H200())) << NameOf(form);

@@ -14,6 +14,9 @@ namespace {
 
 constexpr char kName[] = "sm90/packed_int4";
 constexpr char kMxfp4Name[] = "sm90/packed_mxfp4";
+constexpr char kNvfp4Name[] = "sm90/packed_nvfp4";
+
+using hopper::quant::CodeFormat;
 
 DeviceTraits Emulated() {
   DeviceTraits traits;
@@ -32,22 +35,13 @@ std::string ReasonOf(const Problem& problem, const char* name = kName) {
   return Explain(BuiltinRegistry(), problem, Emulated(), name).front().rejection;
 }
 
-QuantCase Of(DataType b, std::int64_t m, std::int64_t n, std::int64_t k) {
-  QuantCase c = {m, n, k};
-  c.b = b;
-  return c;
-}
-QuantCase Mxfp4(std::int64_t m, std::int64_t n, std::int64_t k) {
-  return Of(DataType::kFp4E2M1, m, n, k);
-}
-
-class PackedWeights : public ::testing::TestWithParam<std::pair<DataType, const char*>> {};
+class PackedWeights : public ::testing::TestWithParam<std::pair<CodeFormat, const char*>> {};
 
 TEST_P(PackedWeights, HaveTheBitsOfTheModelInEveryConfig) {
-  const auto& [type, name] = GetParam();
+  const auto& [format, name] = GetParam();
   const Kernel& kernel = *BuiltinRegistry().Find(name);
   for (const std::int64_t m : {1, 7, 16, 70}) {
-    QuantRun run(Of(type, m, 512, 192));
+    QuantRun run(CaseOf(format, m, 512, 192));
     const Problem problem = Packed(run.problem);
     const std::vector<Config> configs = kernel.Alternatives(problem, Emulated());
     EXPECT_GE(configs.size(), 6U);
@@ -64,8 +58,8 @@ TEST_P(PackedWeights, HaveTheBitsOfTheModelInEveryConfig) {
 }
 
 TEST_P(PackedWeights, AreServedByTheEntryOfTheirFormatAlone) {
-  const auto& [type, name] = GetParam();
-  const Problem problem = MakeQuantProblem(Of(type, 5, 128, 256));
+  const auto& [format, name] = GetParam();
+  const Problem problem = MakeQuantProblem(CaseOf(format, 5, 128, 256));
   EXPECT_EQ(Select(BuiltinRegistry(), Packed(problem), Emulated())->kernel->traits().name, name);
   EXPECT_EQ(ReasonOf(problem, name), "takes B that stays on the device, where it is packed");
   int offered = 0;
@@ -76,18 +70,21 @@ TEST_P(PackedWeights, AreServedByTheEntryOfTheirFormatAlone) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, PackedWeights,
-                         ::testing::Values(std::pair(DataType::kInt4, kName),
-                                           std::pair(DataType::kFp4E2M1, kMxfp4Name),
-                                           std::pair(DataType::kInt8, "sm90/packed_int8"),
-                                           std::pair(DataType::kFp8E4M3, "sm90/packed_fp8")),
-                         [](const auto& info) { return std::string(Name(info.param.first)); });
+                         ::testing::Values(std::pair(CodeFormat::kInt4, kName),
+                                           std::pair(CodeFormat::kMxfp4, kMxfp4Name),
+                                           std::pair(CodeFormat::kNvfp4, kNvfp4Name),
+                                           std::pair(CodeFormat::kInt8, "sm90/packed_int8"),
+                                           std::pair(CodeFormat::kE4m3, "sm90/packed_fp8")),
+                         [](const auto& info) { return FormatName(info.param.first); });
 
 // A B that stays has the bits of one that comes with its product, which is decoded to bf16 and
 // multiplied as any bf16 is; unless its scales are very far apart, so the ids differ.
-TEST(PackedMxfp4, HasTheBitsOfTheProductOfDecodedWeights) {
+class PackedChains : public ::testing::TestWithParam<std::pair<CodeFormat, const char*>> {};
+
+TEST_P(PackedChains, HaveTheBitsOfTheProductOfDecodedWeights) {
   for (const bool b_is_k_major : {true, false}) {
     for (const DataType d : {DataType::kF32, DataType::kBf16}) {
-      QuantCase c = Mxfp4(21, 136, 320);
+      QuantCase c = CaseOf(GetParam().first, 21, 136, 320);
       c.b_is_k_major = b_is_k_major;
       c.d = d;
       c.epilogue = {0.5, 0, true, Activation::kRelu};
@@ -95,7 +92,7 @@ TEST(PackedMxfp4, HasTheBitsOfTheProductOfDecodedWeights) {
       const Problem& sent = run.problem;
       const Plan decoded = *Select(BuiltinRegistry(), sent, Emulated());
       EXPECT_EQ(Select(BuiltinRegistry(), Packed(sent), Emulated())->kernel->traits().name,
-                kMxfp4Name);
+                GetParam().second);
       EXPECT_EQ(decoded.kernel->traits().name.rfind("dequantize/sm90/", 0), 0U)
           << decoded.kernel->traits().name;
       Bytes workspace(static_cast<std::int64_t>(decoded.workspace_bytes));
@@ -112,12 +109,20 @@ TEST(PackedMxfp4, HasTheBitsOfTheProductOfDecodedWeights) {
   }
 }
 
-TEST(PackedMxfp4, SaysWhatItDoesNotTake) {
-  const Problem problem = Packed(MakeQuantProblem(Mxfp4(5, 128, 256)));
-  EXPECT_EQ(ReasonOf(problem, kMxfp4Name), "");
-  EXPECT_EQ(ReasonOf(problem), "takes B of int4 or uint4, not fp4_e2m1");
-  EXPECT_EQ(ReasonOf(Packed(MakeQuantProblem({5, 128, 256})), kMxfp4Name),
-            "takes B of fp4_e2m1, not int4");
+INSTANTIATE_TEST_SUITE_P(All, PackedChains,
+                         ::testing::Values(std::pair(CodeFormat::kMxfp4, kMxfp4Name),
+                                           std::pair(CodeFormat::kNvfp4, kNvfp4Name)),
+                         [](const auto& info) { return FormatName(info.param.first); });
+
+TEST(PackedFp4, SaysWhatItDoesNotTake) {
+  const Problem mxfp4 = Packed(MakeQuantProblem(CaseOf(CodeFormat::kMxfp4, 5, 128, 256)));
+  const Problem nvfp4 = Packed(MakeQuantProblem(CaseOf(CodeFormat::kNvfp4, 5, 128, 256)));
+  EXPECT_EQ(ReasonOf(mxfp4, kMxfp4Name), "");
+  EXPECT_EQ(ReasonOf(nvfp4, kNvfp4Name), "");
+  EXPECT_EQ(ReasonOf(mxfp4), "takes B of int4 or uint4, not fp4_e2m1 with scales of e8m0/1x32");
+  EXPECT_EQ(ReasonOf(mxfp4, kNvfp4Name), "takes B of nvfp4, not fp4_e2m1 with scales of e8m0/1x32");
+  EXPECT_EQ(ReasonOf(nvfp4, kMxfp4Name),
+            "takes B of mxfp4, not fp4_e2m1 with scales of fp8_e4m3/1x16+tensor");
 }
 
 // As a panel of a product may: fewer columns than the config's blocks have.

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 
+#include "absl/strings/str_cat.h"
 #include "tests/kernels/hopper/quant/every_case.h"
 #include "tests/kernels/hopper/quant/quant_planes.h"
 
@@ -44,13 +45,10 @@ void ExpectPlane(const Problem& problem, const PlaneCase& c) {
 
 TEST(Packing, GivesEveryByteAndTakesItBack) {
   constexpr std::int64_t kSizes[][2] = {{64, 256}, {200, 192}, {1, 64}};
-  for (const DataType b :
-       {DataType::kInt4, DataType::kFp4E2M1, DataType::kInt8, DataType::kFp8E4M3}) {
+  for (const hopper::quant::CodeFormat format : hopper::quant::kCodeFormats) {
     for (const auto& [n, k] : kSizes) {
-      QuantCase of_format = {1, n, k};
-      of_format.b = b;
-      ForEveryLayout(of_format, [](const QuantCase& c) {
-        SCOPED_TRACE(Name(c.b));
+      SCOPED_TRACE(FormatName(format));
+      ForEveryLayout(CaseOf(format, 1, n, k), [](const QuantCase& c) {
         QuantRun run(c);
         const auto scales = static_cast<std::uint64_t>(run.scale_count);
         ExpectPlane(run.problem, {WeightPlane::kCodes, &run.codes, run.problem.b.size_bytes(),
@@ -107,6 +105,9 @@ TEST(Packing, TakesAsManyBytesAsWereSent) {
   c.has_zero_points = false;
   EXPECT_EQ(PackedBytes(MakeQuantProblem(c), WeightPlane::kCodes), 256 * 640 / 2);
   EXPECT_EQ(PackedBytes(MakeQuantProblem(c), WeightPlane::kScales), 256 * 640 / 32);
+  c.is_nvfp4 = true;
+  EXPECT_EQ(PackedBytes(MakeQuantProblem(c), WeightPlane::kScales), 256 * 640 / 16);
+  c.is_nvfp4 = false;
   c.b = DataType::kInt8;
   c.has_zero_points = true;
   EXPECT_EQ(PackedBytes(MakeQuantProblem(c), WeightPlane::kCodes), 256 * 640);
@@ -153,8 +154,20 @@ TEST(Packing, SaysWhatItDoesNotTake) {
   problem.a.type = DataType::kF16;
   EXPECT_EQ(PackingRejection(problem), "takes A of bf16 by B of fp4_e2m1, not f16");
   problem.b_scaling.block_k = 16;
-  EXPECT_EQ(PackingRejection(problem),
-            "takes e8m0 scales of 1 x 32 for B of fp4_e2m1, not e8m0/1x16");
+  constexpr char kScalesTaken[] =
+      "takes e8m0 scales of 1 x 32, or fp8_e4m3 ones of 1 x 16 with one of the tensor, for B of "
+      "fp4_e2m1, not ";
+  EXPECT_EQ(PackingRejection(problem), absl::StrCat(kScalesTaken, "e8m0/1x16"));
+  c.is_nvfp4 = true;
+  problem = MakeQuantProblem(c);
+  EXPECT_EQ(PackingRejection(problem), "");
+  problem.a.type = DataType::kF16;
+  EXPECT_EQ(PackingRejection(problem), "takes A of bf16 by B of fp4_e2m1, not f16");
+  problem.b_scaling.block_k = 32;
+  EXPECT_EQ(PackingRejection(problem), absl::StrCat(kScalesTaken, "fp8_e4m3/1x32+tensor"));
+  problem.b_scaling.block_k = 16;
+  problem.b_scaling.has_tensor_scale = false;
+  EXPECT_EQ(PackingRejection(problem), absl::StrCat(kScalesTaken, "fp8_e4m3/1x16"));
 }
 
 }  // namespace

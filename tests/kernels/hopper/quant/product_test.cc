@@ -30,21 +30,6 @@ using hopper::quant::Takes;
 using hopper::quant::WideTiling;
 using hopper::quant::WideTilingOf;
 
-// A B of the format.
-DataType TypeOf(CodeFormat format) {
-  switch (format) {
-    case CodeFormat::kE2m1:
-      return DataType::kFp4E2M1;
-    case CodeFormat::kInt8:
-      return DataType::kInt8;
-    case CodeFormat::kE4m3:
-      return DataType::kFp8E4M3;
-    case CodeFormat::kInt4:
-      break;
-  }
-  return DataType::kInt4;
-}
-
 std::vector<Form> AllForms() {
   std::vector<Form> all;
   for (const CodeFormat format : kCodeFormats) {
@@ -54,9 +39,8 @@ std::vector<Form> AllForms() {
 }
 
 std::string NameOf(const Form& form) {
-  std::string name = absl::StrCat(Name(TypeOf(form.format)),
-                                  form.kind == FormKind::kFew ? "_few_" : "_wide_", form.tiling);
-  return name;
+  return absl::StrCat(FormatName(form.format), form.kind == FormKind::kFew ? "_few_" : "_wide_",
+                      form.tiling);
 }
 
 const Kernel& KernelOf(CodeFormat format) {
@@ -97,8 +81,7 @@ class Product : public ::testing::TestWithParam<std::tuple<Form, Shape>> {};
 
 TEST_P(Product, GivesEveryBitOfTheModel) {
   const auto& [form, shape] = GetParam();
-  QuantCase c = {shape.m, shape.n, shape.k};
-  c.b = TypeOf(form.format);
+  const QuantCase c = CaseOf(form.format, shape.m, shape.n, shape.k);
   for (const emulator::Landing landing : {emulator::Landing::kLazy, emulator::Landing::kRandom}) {
     emulator::Options options;
     options.landing = landing;
@@ -123,14 +106,13 @@ INSTANTIATE_TEST_SUITE_P(All, Product,
 class EachForm : public ::testing::TestWithParam<Form> {};
 
 TEST_P(EachForm, TakesEveryTypeLayoutAndScale) {
-  QuantCase c = {GetParam().kind == FormKind::kFew ? 3 : 33, 72, 704};
-  c.b = TypeOf(GetParam().format);
+  const QuantCase c =
+      CaseOf(GetParam().format, GetParam().kind == FormKind::kFew ? 3 : 33, 72, 704);
   ForEveryLayout(c, [](const QuantCase& each) { ExpectEveryBit(GetParam(), each, {}); });
 }
 
 TEST_P(EachForm, FusesTheEpilogue) {
-  QuantCase c = {35, 70, 256};
-  c.b = TypeOf(GetParam().format);
+  const QuantCase c = CaseOf(GetParam().format, 35, 70, 256);
   ForEveryEpilogue(c, [](const QuantCase& each) { ExpectEveryBit(GetParam(), each, {}); });
 }
 
@@ -139,9 +121,8 @@ TEST_P(EachForm, RaisesNothingOnAnySeed) {
     emulator::Options options;
     options.seed = seed;
     options.landing = seed > 7 ? emulator::Landing::kLazy : emulator::Landing::kRandom;
-    QuantCase c = {static_cast<std::int64_t>(seed * 5), 64,
-                   seed % 4 == 0 ? 6400 : 128 * static_cast<std::int64_t>(seed)};
-    c.b = TypeOf(GetParam().format);
+    const QuantCase c = CaseOf(GetParam().format, static_cast<std::int64_t>(seed * 5), 64,
+                               seed % 4 == 0 ? 6400 : 128 * static_cast<std::int64_t>(seed));
     ExpectEveryBit(GetParam(), c, options);
   }
 }

@@ -30,15 +30,18 @@ struct QuantCase {
   bool b_is_k_major = true;
   bool b_is_settled = true;
   Epilogue epilogue = {};
-  bool has_any_scale = false;    // of mxfp4: the smallest and the largest too
+  bool is_nvfp4 = false;         // where B is E2M1; else that is mxfp4
+  bool has_any_scale = false;    // of E2M1: the smallest, the largest and others that are seldom
   bool has_bf16_scales = false;  // of 4 bits, else f16
   ScalesOf scales_of = ScalesOf::kGroups;
-  bool has_nan = false;  // of fp8: some lines
+  bool has_nan = false;  // of fp8: some lines; of E2M1 with any scale: some scales
 
-  bool is_mxfp4() const { return b == DataType::kFp4E2M1; }
+  bool is_e2m1() const { return b == DataType::kFp4E2M1; }
+  int scale_k() const { return is_nvfp4 ? 16 : is_e2m1() ? 32 : 128; }  // that a scale is for
   bool has_bytes() const { return SizeBits(b) == 8; }
   DataType scale_type() const {
-    if (is_mxfp4()) return DataType::kE8M0;
+    if (is_nvfp4) return DataType::kFp8E4M3;
+    if (is_e2m1()) return DataType::kE8M0;
     return has_bytes() ? DataType::kF32 : has_bf16_scales ? DataType::kBf16 : DataType::kF16;
   }
 };
@@ -54,7 +57,8 @@ inline Problem MakeQuantProblem(const QuantCase& c) {
   scaling.block_lines = c.scales_of == ScalesOf::kAll      ? kWhole
                         : c.scales_of == ScalesOf::kBlocks ? std::uint16_t{128}
                                                            : std::uint16_t{1};
-  scaling.block_k = c.is_mxfp4() ? std::uint16_t{32} : is_whole ? kWhole : std::uint16_t{128};
+  scaling.block_k = is_whole ? kWhole : static_cast<std::uint16_t>(c.scale_k());
+  scaling.has_tensor_scale = c.is_nvfp4;
   scaling.order = c.b_is_k_major || is_whole ? ScaleOrder::kAlongK : ScaleOrder::kAlongLines;
   scaling.has_zero_points = c.has_zero_points;
   problem.d.order = c.d_order;
@@ -104,7 +108,7 @@ struct QuantRun {
         scales(scale_count * ScaleSize()),
         zeros(scale_count),
         packed_codes(Units(groups) * 256 * SizeBits(c.b)),
-        packed_scales(Units(ScaleGroups()) * (c.is_mxfp4() || c.has_bytes() ? 64 : 32)),
+        packed_scales(Units(ScaleGroups()) * 16 * ScalesOfGroup() * ScaleSize()),
         packed_zeros(Units(ScaleGroups()) * 16),
         bias(c.n * SizeBits(c.d) / 8) {
     std::memset(codes.data(), 0, problem.b.size_bytes());
@@ -139,6 +143,7 @@ struct QuantRun {
   std::int64_t Units(std::int64_t of_groups) const { return (its.n + 127) / 128 * 8 * of_groups; }
   bool HasScalesOfLines() const { return problem.b_scaling.block_k == kWhole; }
   std::int64_t ScaleGroups() const { return HasScalesOfLines() ? 1 : groups; }
+  std::int64_t ScalesOfGroup() const { return 128 / its.scale_k(); }
 
   emulator::HalfFormat RowFormat() const {
     return its.a == DataType::kBf16 ? emulator::HalfFormat::kBf16 : emulator::HalfFormat::kF16;
@@ -166,12 +171,18 @@ struct QuantRun {
   // Scales of either sign, and zero now and then; those of mxfp4 have several magnitudes.
   std::uint32_t ScaleBitsOf(std::int64_t line, std::int64_t block) const {
     const std::uint32_t x = HashOf(3, FirstLineOfBlock(line), block);
-    if (its.is_mxfp4()) {
-      constexpr std::uint8_t kOdd[] = {0, 1, 127, 128, 253, 254};
-      // In every other strip, and there in some of its turns.
-      const bool is_odd = its.has_any_scale && line / 16 % 2 == 1 && block / 32 % 2 == 0 &&
+    if (its.is_e2m1()) {
+      constexpr std::uint8_t kOddE8m0[] = {0, 1, 127, 128, 253, 254, 0xff};
+      constexpr std::uint8_t kOddE4m3[] = {0x00, 0x01, 0x07, 0x80, 0x86, 0xb9, 0xfe, 0x7f, 0xff};
+      // In every other strip, and there in some of its turns; of one kind in a group of K.
+      const std::int64_t group = block * its.scale_k() / 128;
+      const std::int64_t kind = line / 32 + group;
+      const bool is_odd = its.has_any_scale && line / 16 % 2 == 1 && group / 8 % 2 == 0 &&
                           (line + 3 * block) % 5 == 0;
-      return is_odd ? kOdd[line / 5 % 6] : 114 + x % 14;
+      if (its.is_nvfp4) {
+        return is_odd ? kOddE4m3[kind % (its.has_nan ? 9 : 7)] : 0x08 + x % 0x77;
+      }
+      return is_odd ? kOddE8m0[kind % (its.has_nan ? 7 : 6)] : 114 + x % 14;
     }
     const float scale = (static_cast<float>(x & 0xfff) - 1024.0F) / 65536.0F;
     if (!its.has_bytes()) return emulator::Narrow(ScaleFormat(), scale);
@@ -203,20 +214,26 @@ struct QuantRun {
     const int value = its.b != DataType::kUint4 && code >= half ? code - 2 * half : code;
     return value - ZeroOf(line, HasScalesOfLines() ? 0 : i / 128);
   }
-  // As a number of either format; of mxfp4 a quarter, which is finite in bf16 whatever the scale.
+  static float E4m3Of(std::uint32_t code) {
+    if ((code & 0x7f) == 0x7f) return std::numeric_limits<float>::quiet_NaN();
+    const auto exponent = static_cast<int>(code >> 3 & 15);
+    const int fraction = static_cast<int>(code & 7) + (exponent == 0 ? 0 : 8);
+    const float value =
+        std::ldexp(static_cast<float>(fraction), exponent == 0 ? -9 : exponent - 10);
+    return code < 128 ? value : -value;
+  }
+  // As a number of either format; of mxfp4 a quarter, which is finite in bf16 whatever the scale;
+  // of nvfp4 without the tensor's scale.
   float WeightOf(std::int64_t line, std::int64_t i) const {
     const std::uint32_t code = CodeOf(line, i);
-    if (its.b == DataType::kFp8E4M3) {
-      const auto exponent = static_cast<int>(code >> 3 & 15);
-      const int fraction = static_cast<int>(code & 7) + (exponent == 0 ? 0 : 8);
-      const float value =
-          std::ldexp(static_cast<float>(fraction), exponent == 0 ? -9 : exponent - 10);
-      return code < 128 ? value : -value;
-    }
-    if (!its.is_mxfp4()) return static_cast<float>(ValueOf(line, i));
+    if (its.b == DataType::kFp8E4M3) return E4m3Of(code);
+    if (!its.is_e2m1()) return static_cast<float>(ValueOf(line, i));
     constexpr float kE2m1[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
-    return std::ldexp(code < 8 ? kE2m1[code] : -kE2m1[code - 8],
-                      static_cast<int>(ScaleBitsOf(line, i / 32)) - 129);
+    const float number = code < 8 ? kE2m1[code] : -kE2m1[code - 8];
+    const std::uint32_t scale = ScaleBitsOf(line, i / its.scale_k());
+    if (its.is_nvfp4) return number * E4m3Of(scale);
+    if (scale == 0xff) return std::numeric_limits<float>::quiet_NaN();
+    return std::ldexp(number, static_cast<int>(scale) - 129);
   }
   static float COf(std::int64_t row, std::int64_t column) {
     return static_cast<float>((row * 3 + column) % 11) / 4 - 1;
@@ -256,7 +273,7 @@ struct QuantRun {
       return (step * 2 + j / 2) * 32 + 16 * half + place;
     }
     return step * 32 +
-           (its.is_mxfp4() ? (kE2m1Places[j][bit] + 16 * half) % 32 : 16 * half + 4 * j + bit);
+           (its.is_e2m1() ? (kE2m1Places[j][bit] + 16 * half) % 32 : 16 * half + 4 * j + bit);
   }
 
   // The packed planes from the words of packed.h, bit by bit, apart from any kernel.
@@ -289,15 +306,17 @@ struct QuantRun {
   void PackScalesByHand(std::int64_t line, std::int64_t g) {
     const std::int64_t unit = UnitOf(line, ScaleGroups(), g);
     const std::int64_t place = line % 8 * 2 + line % 16 / 8;
-    const std::int64_t count = its.is_mxfp4() ? 4 : 1;
+    const std::int64_t count = ScalesOfGroup();
     for (std::int64_t nth = 0; nth < count; ++nth) {
       const std::int64_t block = g * count + nth;
       const bool is_there = line < its.n && block < problem.b_scaling.k_blocks(its.k);
-      const std::uint32_t scale = is_there ? ScaleBitsOf(line, block) : 0;
+      // A byte of nvfp4 is 8 less.
+      const std::uint32_t scale =
+          is_there ? ScaleBitsOf(line, block) + (its.is_nvfp4 ? 0xf8 : 0) : 0;
       std::memcpy(packed_scales.data() + ((unit * 16 + place) * count + nth) * ScaleSize(), &scale,
                   static_cast<std::size_t>(ScaleSize()));
     }
-    if (its.is_mxfp4()) return;
+    if (its.is_e2m1()) return;
     const std::uint32_t zero =
         line < its.n ? static_cast<std::uint32_t>(ZeroOf(line, g)) + BiasOfCodes() : 0;
     packed_zeros.data()[unit * 16 + place] =
@@ -310,6 +329,7 @@ struct QuantRun {
     arguments.b = packed_codes.data();
     arguments.b_scales = packed_scales.data();
     arguments.b_zero_points = its.has_zero_points ? packed_zeros.data() : nullptr;
+    if (its.is_nvfp4) arguments.b_tensor_scale = &tensor_scale;
     arguments.c = c_plane.data();
     arguments.bias = bias.data();
     arguments.d = d_plane.data();
@@ -353,11 +373,11 @@ struct QuantRun {
   float SumOf(const Line& a, const Line& w, std::int64_t line) const {
     if (LineHasNan(line)) return std::numeric_limits<float>::quiet_NaN();
     float total = 0;
-    if (its.is_mxfp4()) {
+    if (its.is_e2m1()) {
       for (std::size_t step = 0; step < a.size(); ++step) {
         total = emulator::RoundToF32(emulator::AlignedSum(total, a[step], w[step]));
       }
-      return 4 * total;
+      return (its.is_nvfp4 ? tensor_scale : 4) * total;
     }
     for (std::int64_t g = 0; g < groups; ++g) {
       float sum = 0;
@@ -414,6 +434,7 @@ struct QuantRun {
 
   const QuantCase its;
   const Problem problem;
+  const float tensor_scale = 0.0371F;  // of nvfp4
   const std::int64_t groups;
   Plane a_plane;
   Plane c_plane;

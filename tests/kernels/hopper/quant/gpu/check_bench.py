@@ -4,7 +4,8 @@ then times it beside torch's bf16 product (cuBLAS), in shuffled order, both in o
     python3 check_bench.py libquant.so [check] [quick] [small] [SHAPE=TILING,TILING...]...
 
 `quick` is for a library of QUANT_QUICK, `small` checks one shape once, for compute-sanitizer. SHAPE is MxNxK. A tiling
-is fN (few.h, few_chain.h) or wN (wide.h) of int4; mfN and mwN are of mxfp4, ifN and iwN of int8, efN and ewN of fp8.
+is fN (few.h, few_chain.h) or wN (wide.h) of int4; mfN and mwN are of mxfp4, nfN and nwN of nvfp4, ifN and iwN of int8,
+efN and ewN of fp8.
 Each figure is the median of launches in a CUDA graph of 40, over copies of W in turns, half a GB of them; "spread" is
 that of its rounds.
 """
@@ -14,16 +15,17 @@ from tilings import FEW, WIDE, WIDE_CLUSTERS
 
 lib = ctypes.CDLL(sys.argv[1])
 P, I = ctypes.c_void_p, ctypes.c_int
-lib.quant_gemm.argtypes = [I, I, I, I, P, P, P, P, P, I, I, I, P]
+lib.quant_gemm.argtypes = [I, I, I, I, P, P, P, P, P, P, I, I, I, P]
 lib.quant_pack.argtypes = [I, I, I, I, P, P, P]
-lib.quant_reference.argtypes = [I, P, P, P, P, I, I, I, P]
+lib.quant_reference.argtypes = [I, P, P, P, P, P, I, I, I, P]
 lib.quant_packed_bytes.restype = ctypes.c_longlong
 dev = "cuda"
 seed = int(time.time())
 torch.manual_seed(seed)
 random.seed(seed)
-UINT4, INT4, INT4_ZEROS, MXFP4, INT8, INT8_ZEROS, INT8_LINES, E4M3 = range(8)  # formats of B
-OF_LETTER = {"": (INT4, UINT4, INT4_ZEROS), "m": (MXFP4,), "i": (INT8, INT8_ZEROS, INT8_LINES), "e": (E4M3,)}
+UINT4, INT4, INT4_ZEROS, MXFP4, NVFP4, INT8, INT8_ZEROS, INT8_LINES, E4M3 = range(9)  # formats of B
+OF_LETTER = {"": (INT4, UINT4, INT4_ZEROS), "m": (MXFP4,), "n": (NVFP4,), "i": (INT8, INT8_ZEROS, INT8_LINES),
+             "e": (E4M3,)}
 E2M1 = [0, .5, 1, 1.5, 2, 3, 4, 6]
 
 
@@ -33,8 +35,8 @@ def ptr(t): return P(t.data_ptr() if t is not None else 0)
 
 class Weights:
     def __init__(self, n, k, format=INT4, decoded=False, odd=False):
-        """odd: the smallest and large scales of mxfp4, NaN among codes of fp8."""
-        self.n, self.k, self.format = n, k, format
+        """odd: the smallest and large scales of mxfp4, scales of every kind of nvfp4, NaN among codes of fp8."""
+        self.n, self.k, self.format, self.tensor_scale = n, k, format, None
         codes = torch.randint(0, 256, (n, k if format >= INT8 else k // 2), device=dev, dtype=torch.uint8)
         if format == E4M3: codes = codes - ((codes & 127) == 127).byte()
         if format == E4M3 and odd: codes[torch.rand(n, k, device=dev) < 2e-4] = 0xff
@@ -47,6 +49,13 @@ class Weights:
                 few = torch.tensor([0, 1, 128, 160], device=dev, dtype=torch.uint8)
                 where = torch.rand(n, k // 32, device=dev) < .002
                 scales = torch.where(where, few[torch.randint(0, 4, (n, k // 32), device=dev)], scales)
+        elif format == NVFP4:
+            scales = torch.randint(8, 127, (n, k // 16), device=dev, dtype=torch.uint8)
+            if odd:
+                few = torch.tensor([0, 1, 7, 0x80, 0x85, 0xb9, 0x7f, 0xff], device=dev, dtype=torch.uint8)
+                where = torch.rand(n, k // 16, device=dev) < .002
+                scales = torch.where(where, few[torch.randint(0, 8, (n, k // 16), device=dev)], scales)
+            self.tensor_scale = torch.full((1,), .0371, device=dev)
         else:
             scales = torch.rand(n, 1 if format == INT8_LINES else k // 128, device=dev) * .02 + .001
             scales = scales.half() if format < MXFP4 else scales / 16
@@ -54,10 +63,12 @@ class Weights:
         torch.cuda.synchronize()
         if not decoded: return
         c = torch.stack([codes & 15, codes >> 4], -1).view(n, k).long() if format < INT8 else codes
-        if format == MXFP4:
+        if format in (MXFP4, NVFP4):
             table = torch.tensor(E2M1 + [-x for x in E2M1], device=dev, dtype=torch.float64)
-            factors = torch.pow(2., scales.double() - 127).repeat_interleave(32, 1)
-            self.values, self.exact = table[c] * factors, table[c] * factors
+            if format == MXFP4: factors = torch.pow(2., scales.double() - 127).repeat_interleave(32, 1)
+            else: factors = scales.view(torch.float8_e4m3fn).double().repeat_interleave(16, 1)
+            self.values = self.exact = table[c] * factors
+            if format == NVFP4: self.exact = self.values * self.tensor_scale.double()
             self.scales = None
             return
         if format == E4M3: v = c.view(torch.float8_e4m3fn).double()
@@ -77,7 +88,7 @@ class Weights:
 
 def parts(tiling):
     """The format's letter, which kernel, and its tiling's number."""
-    letter, which, index = re.fullmatch(r"([mie]?)([fw])(\d+)", tiling).groups()
+    letter, which, index = re.fullmatch(r"([mnie]?)([fw])(\d+)", tiling).groups()
     return letter, "fw".index(which), int(index)
 
 
@@ -86,8 +97,8 @@ def format_of(tiling): return OF_LETTER[parts(tiling)[0]][0]
 
 def gemm(w, tiling, a, d):
     _, kernel, index = parts(tiling)
-    assert lib.quant_gemm(kernel, index, int(a.dtype == torch.float16), w.format, ptr(a), *map(ptr, w.packed), ptr(d),
-                          a.shape[0], w.n, w.k, stream()) == 0, tiling
+    assert lib.quant_gemm(kernel, index, int(a.dtype == torch.float16), w.format, ptr(a), *map(ptr, w.packed),
+                          ptr(w.tensor_scale), ptr(d), a.shape[0], w.n, w.k, stream()) == 0, tiling
 
 
 def fits(tiling, n):
@@ -111,11 +122,11 @@ def check(tilings, shapes=((512, 1408),) if SMALL else ((512, 512), (1024, 4096)
     for n, k in shapes:
         for letter, formats in OF_LETTER.items():
             own = [t for t in tilings if fits(t, n) and parts(t)[0] == letter]
-            for format in [f for f in formats if not quick or f in (INT4, MXFP4, INT8, INT8_LINES, E4M3)] if own else []:
+            for format in [f for f in formats if not quick or f in (INT4, MXFP4, NVFP4, INT8, INT8_LINES, E4M3)] if own else []:
                 w = Weights(n, k, format, decoded=True)
-                for dtype in (torch.bfloat16,) if format == MXFP4 or quick else (torch.bfloat16, torch.float16):
+                for dtype in (torch.bfloat16,) if format in (MXFP4, NVFP4) or quick else (torch.bfloat16, torch.float16):
                     bad += check_format(w, dtype, own)
-    for format in (MXFP4, E4M3):
+    for format in (MXFP4, NVFP4, E4M3):
         own = [t for t in tilings if format_of(t) == format]
         if own and not SMALL: bad += check_odd(format, own)
     print("check:", "ok" if bad == 0 else f"{bad} BAD", flush=True)
@@ -125,8 +136,8 @@ def check(tilings, shapes=((512, 1408),) if SMALL else ((512, 512), (1024, 4096)
 def reference(w, a):
     ref = torch.full((a.shape[0], w.n), float("nan"), device=dev, dtype=a.dtype)
     values = w.values.to(a.dtype).contiguous()
-    assert lib.quant_reference(int(a.dtype == torch.float16), ptr(a), ptr(values), ptr(w.scales), ptr(ref), a.shape[0],
-                               w.n, w.k, stream()) == 0
+    assert lib.quant_reference(int(a.dtype == torch.float16), ptr(a), ptr(values), ptr(w.scales), ptr(w.tensor_scale), ptr(ref),
+                               a.shape[0], w.n, w.k, stream()) == 0
     torch.cuda.synchronize()
     return ref
 
@@ -157,7 +168,7 @@ def check_format(w, dtype, tilings):
 
 
 def check_odd(format, tilings):
-    """What seldom occurs, and has code of its own: large scales of mxfp4, and NaN of fp8."""
+    """What seldom occurs, and has code of its own: odd scales of mxfp4 and nvfp4, and NaN of fp8."""
     w = Weights(512, 1024, format, decoded=True, odd=True)
     a = torch.randn(40, w.k, device=dev).to(torch.bfloat16)
     ref = reference(w, a)

@@ -7,7 +7,17 @@ namespace gemmd::hopper::quant {
 namespace {
 
 // B as Python's call states it: the first three are ZeroKind's, of 4 bits.
-enum class Format { kUint4, kInt4, kInt4Zeros, kMxfp4, kInt8, kInt8Zeros, kInt8Lines, kE4m3 };
+enum class Format {
+  kUint4,
+  kInt4,
+  kInt4Zeros,
+  kMxfp4,
+  kNvfp4,
+  kInt8,
+  kInt8Zeros,
+  kInt8Lines,
+  kE4m3
+};
 
 // A product as Python's call states it.
 struct Call {
@@ -27,6 +37,7 @@ DataType TypeOf(Format format) {
     case Format::kInt4Zeros:
       return DataType::kInt4;
     case Format::kMxfp4:
+    case Format::kNvfp4:
       return DataType::kFp4E2M1;
     case Format::kInt8:
     case Format::kInt8Zeros:
@@ -58,6 +69,11 @@ Problem ProblemOf(const Call& call) {
     problem.b_scaling.type = DataType::kE8M0;
     problem.b_scaling.block_k = 32;
   }
+  if (format == Format::kNvfp4) {
+    problem.b_scaling.type = DataType::kFp8E4M3;
+    problem.b_scaling.block_k = 16;
+    problem.b_scaling.has_tensor_scale = true;
+  }
   if (format == Format::kInt8Lines) problem.b_scaling.block_k = kWhole;
   problem.b_scaling.has_zero_points = format == Format::kInt4Zeros || format == Format::kInt8Zeros;
   return problem;
@@ -68,7 +84,8 @@ Problem ProblemOf(const Call& call) {
 struct ReferenceParams {
   const std::uint16_t* a;
   const std::uint16_t* values;
-  const float* scales;  // lines x groups, or null
+  const float* scales;        // lines x groups, or null
+  const float* tensor_scale;  // or null
   std::uint16_t* d;
   int m;
   int n;
@@ -107,7 +124,10 @@ GEMMD_KERNEL void Reference(GEMMD_GRID_CONSTANT const ReferenceParams params) {
   for (int i = 0; i < 4; ++i) {
     const int r = row + i / 2 * 8;
     const std::int64_t at = std::int64_t{r} * params.n + line + lane % 4 * 2 + i % 2;
-    if (r < params.m) params.d[at] = Out::Narrow(params.scales == nullptr ? sums[i] : total[i]);
+    const float sum = params.scales == nullptr ? sums[i] : total[i];
+    if (r < params.m) {
+      params.d[at] = Out::Narrow(params.tensor_scale == nullptr ? sum : sum * *params.tensor_scale);
+    }
   }
 }
 
@@ -125,8 +145,8 @@ int Said(const absl::Status& status) {
 
 using Launch = absl::Status(const Problem&, const Arguments&, const LaunchTarget&);
 
-// With QUANT_QUICK the library has bf16 by int4, mxfp4, int8 and fp8 without zero points alone,
-// which compiles in a quarter of the time.
+// With QUANT_QUICK the library has bf16 by int4, mxfp4, nvfp4, int8 and fp8 without zero points
+// alone, which compiles in a quarter of the time.
 template <template <class> class Launcher>
 absl::Status LaunchIntegers(const Problem& problem, const Arguments& arguments,
                             const LaunchTarget& target) {
@@ -153,8 +173,9 @@ template <int kTiling>
 absl::Status LaunchFew(const Problem& problem, const Arguments& arguments,
                        const LaunchTarget& target) {
   const CodeFormat format = CodeFormatOf(problem);
-  if constexpr (kTiling < FewTilingCount(CodeFormat::kE2m1)) {
-    if (format == CodeFormat::kE2m1) return LaunchFewMxfp4<kTiling>(problem, arguments, target);
+  if constexpr (kTiling < FewTilingCount(CodeFormat::kMxfp4)) {
+    if (format == CodeFormat::kMxfp4) return LaunchFewMxfp4<kTiling>(problem, arguments, target);
+    if (format == CodeFormat::kNvfp4) return LaunchFewNvfp4<kTiling>(problem, arguments, target);
   }
   if constexpr (kTiling < FewTilingCount(CodeFormat::kInt4)) {
     if (format == CodeFormat::kInt4) {
@@ -172,10 +193,10 @@ absl::Status LaunchFew(const Problem& problem, const Arguments& arguments,
 template <int kTiling>
 absl::Status LaunchWide(const Problem& problem, const Arguments& arguments,
                         const LaunchTarget& target) {
-  if (CodeFormatOf(problem) == CodeFormat::kE2m1) {
-    return LaunchWideMxfp4<kTiling>(problem, arguments, target);
-  }
-  return CodeBits(CodeFormatOf(problem)) == 8
+  const CodeFormat format = CodeFormatOf(problem);
+  if (format == CodeFormat::kMxfp4) return LaunchWideMxfp4<kTiling>(problem, arguments, target);
+  if (format == CodeFormat::kNvfp4) return LaunchWideNvfp4<kTiling>(problem, arguments, target);
+  return CodeBits(format) == 8
              ? LaunchCodesOf8<Wide<kTiling>::template Launcher>(problem, arguments, target)
              : LaunchIntegers<Wide<kTiling>::template Launcher>(problem, arguments, target);
 }
@@ -200,12 +221,13 @@ int quant_pack(int plane, int format, int n, int k, const void* sent, void* pack
                             TargetOf(stream)));
 }
 
-int quant_reference(int is_f16, const void* a, const void* values, const void* scales, void* d,
-                    int m, int n, int k, void* stream) {
+int quant_reference(int is_f16, const void* a, const void* values, const void* scales,
+                    const void* tensor_scale, void* d, int m, int n, int k, void* stream) {
   using namespace gemmd::hopper::quant;
   const ReferenceParams params = {static_cast<const std::uint16_t*>(a),
                                   static_cast<const std::uint16_t*>(values),
                                   static_cast<const float*>(scales),
+                                  static_cast<const float*>(tensor_scale),
                                   static_cast<std::uint16_t*>(d),
                                   m,
                                   n,
@@ -221,7 +243,8 @@ int quant_reference(int is_f16, const void* a, const void* values, const void* s
 
 // kernel: 0 for few rows, 1 for many.
 int quant_gemm(int kernel, int tiling, int is_f16, int format, const void* a, const void* codes,
-               const void* scales, const void* zeros, void* d, int m, int n, int k, void* stream) {
+               const void* scales, const void* zeros, const void* tensor_scale, void* d, int m,
+               int n, int k, void* stream) {
   using namespace gemmd::hopper::quant;
   static Launch* const kKernels[][10] = {
       {LaunchFew<0>, LaunchFew<1>, LaunchFew<2>, LaunchFew<3>, LaunchFew<4>, LaunchFew<5>,
@@ -233,6 +256,7 @@ int quant_gemm(int kernel, int tiling, int is_f16, int format, const void* a, co
   arguments.b = codes;
   arguments.b_scales = scales;
   arguments.b_zero_points = zeros;
+  arguments.b_tensor_scale = static_cast<const float*>(tensor_scale);
   arguments.d = d;
   arguments.b_is_settled = true;
   return Said(kKernels[kernel][tiling](ProblemOf(call), arguments, TargetOf(stream)));

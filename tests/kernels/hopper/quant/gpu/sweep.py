@@ -1,6 +1,6 @@
 """Times every tiling that takes a shape, beside torch's bf16 product, for fit.py.
 
-    python3 sweep.py ./libquant.so [m|i|e] > sweep.txt
+    python3 sweep.py ./libquant.so [m|n|i|e] > sweep.txt
 
 Those of int4, or of the format of that letter (check_bench.py). W is shared by all M of an (N, K). The library may be
 one of QUANT_QUICK.
