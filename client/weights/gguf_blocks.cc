@@ -75,7 +75,7 @@ Refusal StoreSigned(const int* codes, float scale, Byte* to_codes, Byte* to_scal
 
 Refusal DecodeQ8_0(const Byte* block, const Out& out) {
   int codes[32];
-  for (int i = 0; i < 32; ++i) codes[i] = static_cast<std::int8_t>(block[2 + i]);
+  for (int i = 0; i < 32; ++i) codes[i] = block[2 + i] - (block[2 + i] < 128 ? 0 : 256);
   return StoreSigned(codes, FromF16(LoadU16(block)), out.codes, out.scales);
 }
 

@@ -13,12 +13,12 @@ namespace gemmd::client {
 
 struct GgufType {
   std::uint32_t number;
-  absl::string_view name;
-  std::uint64_t block_elements;     // along the dimension that runs fastest
-  std::uint64_t block_bytes;        // 0: programs differ, so that a tensor's end is not known
   std::optional<DataType> element;  // of matrices that servers take as they are
-  absl::string_view format;         // else the quantized format of the same values, if any
-  absl::string_view why;            // else why there is none, and what is closest
+  absl::string_view name;
+  std::uint64_t block_elements;  // along the dimension that runs fastest
+  std::uint64_t block_bytes;     // 0: programs differ, so that a tensor's end is not known
+  absl::string_view format;      // without `element`, the quantized format of the same values
+  absl::string_view why;         // without both, why there is none, and what is closest
 };
 
 absl::Span<const GgufType> GgufTypes();

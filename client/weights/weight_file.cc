@@ -13,6 +13,7 @@
 #include "client/file.h"
 #include "client/quantized/safetensors.h"
 #include "client/weights/gguf.h"
+#include "client/weights/packed_layers.h"
 #include "client/weights/safetensors_types.h"
 #include "client/weights/shard_index.h"
 
@@ -85,10 +86,6 @@ absl::string_view Name(WeightFileKind kind) {
   return "";
 }
 
-std::string ShapeText(const std::vector<std::uint64_t>& shape) {
-  return absl::StrCat("[", absl::StrJoin(shape, ", "), "]");
-}
-
 absl::StatusOr<SafetensorsContent> ParseSafetensors(const Bytes& file) {
   const absl::string_view all = file.view();
   const absl::StatusOr<std::uint64_t> length = ParseSafetensorsPreamble(
@@ -117,7 +114,7 @@ absl::StatusOr<SafetensorsContent> ParseSafetensors(const Bytes& file) {
           " bytes, but its data_offsets have ", tensor.end - tensor.begin));
     }
     content.tensors.push_back({name, false, tensor.dtype, tensor.shape,
-                               Part(file, data + tensor.begin, data + tensor.end)});
+                               Part(file, data + tensor.begin, data + tensor.end), nullptr});
   }
   if (absl::Status s = CheckCovered(*header, all.size() - data); !s.ok()) return s;
   return content;
@@ -131,7 +128,7 @@ absl::StatusOr<std::vector<WeightTensor>> ParseGgufTensors(const Bytes& file) {
     std::string type = tensor.type == nullptr ? absl::StrCat("type ", tensor.type_number)
                                               : std::string(tensor.type->name);
     tensors.push_back({std::move(tensor.name), true, std::move(type), std::move(tensor.shape),
-                       Part(file, tensor.begin, tensor.end)});
+                       Part(file, tensor.begin, tensor.end), nullptr});
   }
   return tensors;
 }
@@ -144,11 +141,16 @@ absl::StatusOr<Bytes> MapFile(const std::string& path) {
   return file->Map();
 }
 
+// With its last slash.
+std::string FolderOf(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "" : path.substr(0, slash + 1);
+}
+
 // Every shard must have what the index says is in it; what else it has is not the index's.
 absl::StatusOr<std::vector<WeightTensor>> OpenShards(const std::string& path,
                                                      const ShardIndex& index) {
-  const std::size_t slash = path.rfind('/');
-  const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  const std::string folder = FolderOf(path);
   std::map<std::string, std::map<std::string, WeightTensor>> shards;
   std::vector<WeightTensor> tensors;
   for (const auto& [name, shard] : index.shard_of) {
@@ -173,6 +175,29 @@ absl::StatusOr<std::vector<WeightTensor>> OpenShards(const std::string& path,
   return tensors;
 }
 
+absl::StatusOr<std::vector<WeightTensor>> WithLayers(const std::string& path,
+                                                     std::vector<WeightTensor> tensors) {
+  const bool has_packed = std::any_of(
+      tensors.begin(), tensors.end(),
+      [](const WeightTensor& tensor) { return absl::EndsWith(tensor.name, ".qweight"); });
+  if (!has_packed) return tensors;
+  const std::string config_path = absl::StrCat(FolderOf(path), "config.json");
+  const absl::StatusOr<InputFile> file = InputFile::Open(config_path);
+  if (absl::IsNotFound(file.status())) return tensors;
+  if (!file.ok()) return file.status();
+  if (file->size_bytes() > kMostConfigBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(config_path, ": has ", file->size_bytes(),
+                                                   " bytes; at most ", kMostConfigBytes,
+                                                   " are accepted"));
+  }
+  const absl::StatusOr<std::string> text = file->Read(0, file->size_bytes());
+  if (!text.ok()) return text.status();
+  const auto config = ParsePackingConfig(*text);
+  if (!config.ok()) return Annotate(config_path, config.status());
+  if (!*config) return tensors;
+  return CombineLayers(std::move(tensors), **config);
+}
+
 }  // namespace
 
 WeightFile::WeightFile(std::string path, WeightFileKind kind)
@@ -194,13 +219,17 @@ absl::StatusOr<WeightFile> WeightFile::Open(const std::string& path) {
       absl::StatusOr<SafetensorsContent> content = ParseSafetensors(*bytes);
       if (!content.ok()) return Annotate(path, content.status());
       file.is_container_ = content->is_container;
-      file.tensors_ = std::move(content->tensors);
+      absl::StatusOr<std::vector<WeightTensor>> tensors =
+          WithLayers(path, std::move(content->tensors));
+      if (!tensors.ok()) return tensors.status();
+      file.tensors_ = *std::move(tensors);
       break;
     }
     case WeightFileKind::kShards: {
       const absl::StatusOr<ShardIndex> index = ParseShardIndex(bytes->view());
       if (!index.ok()) return Annotate(path, index.status());
       absl::StatusOr<std::vector<WeightTensor>> tensors = OpenShards(path, *index);
+      if (tensors.ok()) tensors = WithLayers(path, *std::move(tensors));
       if (!tensors.ok()) return tensors.status();
       file.tensors_ = *std::move(tensors);
       break;

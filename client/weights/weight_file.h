@@ -1,5 +1,6 @@
 // Files of weights as other programs write them. A file's bytes say what it is: safetensors, the
-// index of safetensors shards, or GGUF.
+// index of safetensors shards, or GGUF. A config.json beside safetensors may say that tensors make
+// layers (packed_layers.h).
 //
 // A file is believed about nothing: each tensor's type, shape and bytes must agree, lie whole
 // within the file and not within another's. Errors begin with the path of the file that is wrong
@@ -13,24 +14,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/bytes.h"
+#include "client/weights/weight_tensor.h"
 
 namespace gemmd::client {
 
 enum class WeightFileKind : std::uint8_t { kSafetensors, kShards, kGguf };
 
 absl::string_view Name(WeightFileKind kind);
-
-// A tensor: its description in the file, and its bytes where they lie. Keeps the file's mapping.
-struct WeightTensor {
-  std::string name;
-  bool is_gguf = false;              // its type is one of gguf_types.h, else of safetensors_types.h
-  std::string type;                  // as the file's format names it: "BF16", "Q4_0"
-  std::vector<std::uint64_t> shape;  // as torch has it: the dimension that runs fastest last
-  Bytes bytes;
-};
-
-// "[4096, 1024]"
-std::string ShapeText(const std::vector<std::uint64_t>& shape);
 
 class WeightFile {
  public:

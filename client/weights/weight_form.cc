@@ -8,6 +8,7 @@
 #include "client/names.h"
 #include "client/weights/gguf_blocks.h"
 #include "client/weights/gguf_types.h"
+#include "client/weights/packed_layers.h"
 #include "client/weights/safetensors_types.h"
 
 namespace gemmd::client {
@@ -31,6 +32,10 @@ struct TypeForm {
 };
 
 absl::StatusOr<TypeForm> FormOfType(const WeightTensor& tensor) {
+  if (tensor.layer != nullptr) {
+    if (!tensor.layer->why.empty()) return NoForm(tensor, tensor.layer->why);
+    return TypeForm{std::nullopt, tensor.layer->format};
+  }
   if (tensor.is_gguf) {
     const GgufType* const type = FindGgufType(tensor.type);
     if (type == nullptr) return NoForm(tensor, "this version of gemm does not know it");
@@ -101,6 +106,11 @@ absl::StatusOr<WeightForm> FormOf(const WeightTensor& tensor) {
 absl::StatusOr<WeightOperand> OperandOf(const WeightTensor& tensor) {
   const absl::StatusOr<WeightForm> form = FormOf(tensor);
   if (!form.ok()) return form.status();
+  if (tensor.layer != nullptr) {
+    absl::StatusOr<QuantizedArray> array = DecodeLayer(*tensor.layer, form->rows, form->columns);
+    if (!array.ok()) return array.status();
+    return WeightOperand(*std::move(array));
+  }
   if (!form->element && !tensor.is_gguf) {
     return WeightOperand(UnscaledOf(*form, tensor.bytes));
   }

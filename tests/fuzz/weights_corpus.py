@@ -56,6 +56,16 @@ def main(folder):
         files[f"safetensors_{dtype}"] = safetensors([("w", dtype, [2, 4], bytes(bits))], {"format": "pt"})
     files["safetensors_two"] = safetensors([("v", "F32", [2, 1], bytes(8)), ("w", "U8", [0], b"")],
                                            {"gemmd.version": "1"})
+    scales = bytes(range(64, 80)) * 2
+    for name, qweight in (("gptq", [8, 8]), ("awq", [64, 1])):
+        files[name] = safetensors([("l.qweight", "I32", qweight, bytes(range(256)) if name == "gptq" else bytes(256)),
+                                   ("l.qzeros", "I32", [2, 1], b"\x77\x66\x55\x44" * 2),
+                                   ("l.scales", "F16", [2, 8], scales)], {"format": "pt"})
+    groups = struct.pack("<64i", *[k // 32 for k in range(64)])
+    files["gptq_groups"] = safetensors([("l.g_idx", "I32", [64], groups), ("l.qweight", "I32", [8, 8], bytes(256)),
+                                        ("l.qzeros", "I32", [2, 1], bytes(8)), ("l.scales", "F16", [2, 8], scales)], {})
+    files["config"] = json.dumps({"quantization_config": {"quant_method": "awq", "version": "gemm", "bits": 4,
+                                                          "group_size": 128, "dynamic": {"a": [{}]}}}).encode()
     files["index"] = json.dumps({"metadata": {"total_size": 1, "deep": [[{}]]},
                                  "weight_map": {"a": "one.safetensors", "b": "two"}}).encode()
     for name, content in files.items():

@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "client/bytes.h"
 #include "client/quantized/quantized_array.h"
+#include "client/weights/packed_layers.h"
 #include "client/weights/shard_index.h"
 #include "client/weights/weight_file.h"
 #include "client/weights/weight_form.h"
@@ -62,6 +63,27 @@ void CheckTensors(const Bytes& file, const std::vector<WeightTensor>& tensors) {
   if (end > file.view().data() + file.view().size()) std::abort();
 }
 
+// As each kind of layer, whatever the tensors are.
+void CheckLayers(const std::vector<WeightTensor>& tensors) {
+  for (const auto packing : {gemmd::client::Packing::kGptq, gemmd::client::Packing::kGptqV2,
+                             gemmd::client::Packing::kAwq}) {
+    for (const std::uint64_t group_size : {0, 32, 128}) {
+      gemmd::client::PackingConfig config;
+      config.packing = packing;
+      config.group_size = group_size;
+      for (const WeightTensor& tensor : CombineLayers(tensors, config)) {
+        if (tensor.layer != nullptr) CheckOperand(tensor);
+      }
+    }
+  }
+}
+
+void CheckConfig(absl::string_view text) {
+  const auto config = gemmd::client::ParsePackingConfig(text);
+  if (!config.ok()) return CheckRefusal(config.status());
+  if (*config && ((*config)->bits < 2 || (*config)->bits > 8)) std::abort();
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -77,6 +99,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   if (absl::StartsWith(file.view(), "{")) {
+    CheckConfig(file.view());
     const auto index = gemmd::client::ParseShardIndex(file.view());
     if (!index.ok()) {
       CheckRefusal(index.status());
@@ -92,6 +115,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     CheckRefusal(content.status());
   } else {
     CheckTensors(file, content->tensors);
+    CheckLayers(content->tensors);
   }
   return 0;
 }

@@ -43,7 +43,7 @@ nlohmann::ordered_json ToJson(const client::WeightTensor& tensor,
   nlohmann::ordered_json json = {{"name", tensor.name},
                                  {"shape", tensor.shape},
                                  {"type", tensor.type},
-                                 {"file_bytes", tensor.bytes.view().size()}};
+                                 {"file_bytes", FileBytes(tensor)}};
   if (form.ok()) {
     json["form"] = form->name;
     json["size_bytes"] = form->size_bytes;

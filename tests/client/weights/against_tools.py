@@ -23,12 +23,12 @@ GEMMD = ROOT / "bazel-bin/server/gemmd"
 PACKAGES = ["gguf==0.19.0", "safetensors==0.8.0", "ml_dtypes==0.6.0", "numpy==2.4.6"]
 
 
-def install(folder):
-    """Runs this script again with the packages."""
+def install(folder, packages):
+    """The Python of a new environment with these packages."""
     python = pathlib.Path(folder) / "venv/bin/python"
     venv.create(pathlib.Path(folder) / "venv", with_pip=True)
-    subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *PACKAGES], check=True)
-    return subprocess.run([python, __file__, folder]).returncode
+    subprocess.run([python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", *packages], check=True)
+    return python
 
 
 class Server:
@@ -46,10 +46,10 @@ class Server:
         return result.returncode, result.stdout, result.stderr
 
 
-def main(folder):
+def serve(compare, folder):
     server = Server()
     try:
-        compare_all(server, folder)
+        compare(server, folder)
     finally:
         server.process.terminate()
         server.process.wait()
@@ -205,8 +205,8 @@ def compare_all(server, folder):
 
 if __name__ == "__main__":
     if len(sys.argv) == 2:
-        main(sys.argv[1])
+        serve(compare_all, sys.argv[1])
         sys.exit()
     os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
     with tempfile.TemporaryDirectory() as temporary:
-        sys.exit(install(temporary))
+        sys.exit(subprocess.run([install(temporary, PACKAGES), __file__, temporary]).returncode)

@@ -202,6 +202,44 @@ TEST_F(WeightFileTest, AShardIsFoundBesideItsIndex) {
   EXPECT_EQ(file->tensors()[0].bytes.view(), "a");
 }
 
+TEST_F(WeightFileTest, AConfigBesideItSaysThatTensorsAreLayers) {
+  const std::string layer = SafetensorsBytes({{"l.qweight", "I32", "[16,8]", std::string(512, 'q')},
+                                              {"l.qzeros", "I32", "[1,1]", std::string(4, 'z')},
+                                              {"l.scales", "F16", "[1,8]", std::string(16, 's')},
+                                              {"norm", "F16", "[4]", std::string(8, 'n')}});
+  const auto names = [&] {
+    std::string text;
+    const auto file = WeightFile::Open(File("x", layer));
+    EXPECT_TRUE(file.ok()) << file.status();
+    if (!file.ok()) return text;
+    for (const WeightTensor& tensor : file->tensors()) {
+      absl::StrAppend(&text, tensor.name, " ", tensor.type, " ");
+    }
+    return text;
+  };
+  const std::string as_they_are = "l.qweight I32 l.qzeros I32 l.scales F16 norm F16 ";
+  EXPECT_EQ(names(), as_they_are);
+  File("config.json", R"({"model_type":"llama"})");
+  EXPECT_EQ(names(), as_they_are);
+  const std::string gptq =
+      R"({"quantization_config":{"quant_method":"gptq","bits":4,"group_size":128}})";
+  File("config.json", gptq);
+  EXPECT_EQ(names(), "l.weight GPTQ norm F16 ");
+  const auto shards = WeightFile::Open(
+      File("index", R"({"weight_map":{"l.qweight":"x","l.qzeros":"x","l.scales":"x"}})"));
+  ASSERT_TRUE(shards.ok()) << shards.status();
+  ASSERT_EQ(shards->tensors().size(), 1U);
+  EXPECT_EQ(shards->tensors()[0].type, "GPTQ");
+  File("config.json", "{");
+  const std::string why = std::string(WeightFile::Open(File("x", layer)).status().message());
+  EXPECT_EQ(why, directory_.Path("config.json") + ": is no JSON object");
+  File("config.json", std::string((1 << 20) + 1, ' '));
+  EXPECT_THAT(std::string(WeightFile::Open(File("x", layer)).status().message()),
+              HasSubstr("config.json: has 1048577 bytes; at most 1048576 are accepted"));
+  // It does not matter where nothing is packed.
+  EXPECT_TRUE(WeightFile::Open(File("y", SafetensorsBytes({{"w", "U8", "[1]", "x"}}))).ok());
+}
+
 TEST_F(WeightFileTest, ANameThatIsNotThereHasLikeOnes) {
   const auto file = WeightFile::Open(File(
       "x", SafetensorsBytes({{"model.0.weight", "U8", "[1]", "a"}, {"bias", "U8", "[1]", "b"}})));

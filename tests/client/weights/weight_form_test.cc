@@ -19,7 +19,7 @@ using ::testing::HasSubstr;
 // A tensor without bytes of meaning; they are as many as its type and shape say.
 WeightTensor Tensor(const std::string& type, bool is_gguf, std::vector<std::uint64_t> shape,
                     std::uint64_t bytes) {
-  return {"w", is_gguf, type, std::move(shape), Bytes(std::string(bytes, '\0'))};
+  return {"w", is_gguf, type, std::move(shape), Bytes(std::string(bytes, '\0')), nullptr};
 }
 
 TEST(WeightFormTest, EveryTypeHasAFormOrSaysWhyNotAndWhatIsClosest) {
