@@ -24,8 +24,9 @@
 // 3. The code of register j, half h, is of line lane / 4 + j % 2 * 8 of the strip, and of the
 // step's K element lane % 4 * 2 + j / 2 * 8 + h. CodeBit() says where its bits are: an integer's
 // are together, those of E2M1 and E4M3 lie so that few shifts bring all to their places in bf16.
-// Codes and zero points of int4 are those of uint4, 8 more than they stand for. Padding, of N and K
-// to 128, is zeros: its lines are not stored, and where K ends A is zero.
+// Codes and zero points of int4 are those of uint4, 8 more than they stand for, and those of uint8
+// are those of int8, 128 less. Padding, of N and K to 128, is zeros: its lines are not stored, and
+// where K ends A is zero.
 //
 // nvfp4's scale of the tensor is no plane of these: it is one f32, and stays as it was sent.
 #pragma once
@@ -49,7 +50,7 @@ enum class CodeFormat : std::uint8_t {
   kInt4,   // int4 and uint4: f16 or bf16 scales of 128 of K
   kMxfp4,  // E2M1: E8M0 scales of 32 of K
   kNvfp4,  // E2M1: E4M3 scales of 16 of K, and one f32 for all
-  kInt8,   // f32 scales of 128 of K, or of all of it
+  kInt8,   // int8, and uint8 with zero points: f32 scales of 128 of K, or of all of it
   kE4m3,   // likewise
 };
 inline constexpr CodeFormat kCodeFormats[] = {CodeFormat::kInt4, CodeFormat::kMxfp4,

@@ -23,7 +23,9 @@ struct PackedPlaces {
   std::int64_t units = 0;
   std::int64_t scale_groups = 0;  // `groups`, or one where scales are for all of K
   std::int64_t scale_units = 0;
-  std::uint32_t bias = 0;        // that is added to codes and zero points: 8 to those of int4
+  // That is added to codes and zero points, modulo their range: half of it, to those of int4 and
+  // uint8.
+  std::uint32_t bias = 0;
   std::uint32_t scale_bias = 0;  // to scales of a byte, modulo 256
 };
 
@@ -32,12 +34,17 @@ inline CodeFormat CodeFormatOf(const Problem& problem) {
     case DataType::kFp4E2M1:
       return problem.b_scaling.has_tensor_scale ? CodeFormat::kNvfp4 : CodeFormat::kMxfp4;
     case DataType::kInt8:
+    case DataType::kUint8:
       return CodeFormat::kInt8;
     case DataType::kFp8E4M3:
       return CodeFormat::kE4m3;
     default:
       return CodeFormat::kInt4;
   }
+}
+constexpr std::uint32_t BiasOf(DataType type) {
+  if (type == DataType::kInt4) return 8;
+  return type == DataType::kUint8 ? 128 : 0;
 }
 inline bool ScalesAreOfLines(const Problem& problem) { return problem.b_scaling.block_k == kWhole; }
 // Units of a plane of B in a number of lines.
@@ -66,7 +73,7 @@ inline PackedPlaces PlacesOf(const Problem& problem) {
   places.scale_groups = ScalesAreOfLines(problem) ? 1 : places.groups;
   places.units = UnitsOf(problem, WeightPlane::kCodes, problem.n);
   places.scale_units = UnitsOf(problem, WeightPlane::kScales, problem.n);
-  places.bias = problem.b.type == DataType::kInt4 ? 8 : 0;
+  places.bias = BiasOf(problem.b.type);
   places.scale_bias = places.format == CodeFormat::kNvfp4 ? kNvfp4ScaleBias : 0;
   return places;
 }

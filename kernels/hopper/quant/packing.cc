@@ -110,7 +110,7 @@ VectorElements ElementsOf(const PackedPlaces& places, WeightPlane plane) {
 // Returns whether kernels take the scales of B, whose format is that.
 bool TakesScales(CodeFormat format, const Scaling& scaling) {
   if (!scaling.has_scales || scaling.order == ScaleOrder::kTiles128x4) return false;
-  if (scaling.has_tensor_scale != (format == CodeFormat::kNvfp4)) return false;
+  if (scaling.has_tensor_scale && format != CodeFormat::kNvfp4) return false;
   const bool are_of_group = scaling.block_lines == 1 && scaling.block_k == hopper::quant::kGroupK;
   switch (format) {
     case CodeFormat::kInt4:
@@ -150,8 +150,11 @@ std::string FormatRejection(const Problem& problem) {
   }
   const DataType b = problem.b.type;
   if (b != DataType::kInt4 && b != DataType::kUint4 && b != DataType::kFp4E2M1 &&
-      b != DataType::kInt8 && b != DataType::kFp8E4M3) {
-    return absl::StrCat("takes B of int4, uint4, int8, fp4_e2m1 or fp8_e4m3, not ", Name(b));
+      b != DataType::kInt8 && b != DataType::kUint8 && b != DataType::kFp8E4M3) {
+    return absl::StrCat("takes B of int4, uint4, int8, uint8, fp4_e2m1 or fp8_e4m3, not ", Name(b));
+  }
+  if (b == DataType::kUint8 && !problem.b_scaling.has_zero_points) {
+    return "takes B of uint8 with zero points alone";
   }
   const CodeFormat format = CodeFormatOf(problem);
   if (!TakesScales(format, problem.b_scaling)) {

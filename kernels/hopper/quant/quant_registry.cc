@@ -62,7 +62,7 @@ FormatNames NamesOf(CodeFormat format) {
       return {"sm90/packed_nvfp4", "nvfp4",
               "4-bit weights decoded in registers, read once as their four bits"};
     case CodeFormat::kInt8:
-      return {"sm90/packed_int8", "int8",
+      return {"sm90/packed_int8", "int8 or uint8",
               "8-bit weights decoded in registers, read once as their byte"};
     case CodeFormat::kE4m3:
       break;

@@ -27,6 +27,7 @@ void ForEveryLayout(QuantCase c, const Expect& expect) {
   constexpr ScalesOf kScales[] = {ScalesOf::kGroups, ScalesOf::kBlocks, ScalesOf::kLines,
                                   ScalesOf::kAll};
   const bool is_int4 = c.b == DataType::kInt4;
+  const bool is_int8 = c.b == DataType::kInt8;
   for (unsigned which = 0; which < 24; ++which) {
     c.d = kOutputs[which % 3];
     c.b_is_k_major = (which & 1) != 0;
@@ -42,6 +43,7 @@ void ForEveryLayout(QuantCase c, const Expect& expect) {
       c.has_nan = which % 3 == 1;
       c.has_bf16_scales = which % 5 < 2;
       if (c.has_bytes()) c.scales_of = kScales[which / 2 % 4];
+      if (is_int8) c.b = c.has_zero_points && which % 7 < 4 ? DataType::kUint8 : DataType::kInt8;
       if (is_int4) c.b = which % 7 < 3 ? DataType::kUint4 : DataType::kInt4;
     }
     SCOPED_TRACE(which);

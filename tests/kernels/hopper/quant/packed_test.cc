@@ -125,6 +125,17 @@ TEST(PackedFp4, SaysWhatItDoesNotTake) {
             "takes B of mxfp4, not fp4_e2m1 with scales of fp8_e4m3/1x16+tensor");
 }
 
+// One kernel by either type of codes, each under an id of its own.
+TEST(PackedInt8, HasAnIdForEachTypeOfCodes) {
+  const Kernel& kernel = *BuiltinRegistry().Find("sm90/packed_int8");
+  QuantCase c = CaseOf(CodeFormat::kInt8, 5, 128, 256);
+  c.has_zero_points = true;
+  const std::string of_int8 = kernel.NumericsId(Packed(MakeQuantProblem(c)));
+  c.b = DataType::kUint8;
+  EXPECT_EQ(ReasonOf(Packed(MakeQuantProblem(c)), "sm90/packed_int8"), "");
+  EXPECT_NE(kernel.NumericsId(Packed(MakeQuantProblem(c))), of_int8);
+}
+
 // As a panel of a product may: fewer columns than the config's blocks have.
 TEST(PackedInt4, AConfigServesFewerColumnsThanItsOwn) {
   const Kernel& kernel = *BuiltinRegistry().Find(kName);

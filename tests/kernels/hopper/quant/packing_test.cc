@@ -131,12 +131,18 @@ TEST(Packing, SaysWhatItDoesNotTake) {
   EXPECT_EQ(PackingRejection(problem), "");
   problem.k = 100;
   EXPECT_EQ(PackingRejection(problem), "takes K that is a multiple of 64, not 100");
+  problem.b_scaling.has_tensor_scale = true;
+  EXPECT_EQ(PackingRejection(problem),
+            "takes f16 or bf16 scales of 1 x 128 for B of int4, not f16/1x128+tensor");
+  problem.b_scaling.has_tensor_scale = false;
   problem.b_scaling.block_k = 64;
   EXPECT_EQ(PackingRejection(problem),
             "takes f16 or bf16 scales of 1 x 128 for B of int4, not f16/1x64");
-  problem.b.type = DataType::kUint8;
+  problem.b.type = DataType::kFp8E5M2;
   EXPECT_EQ(PackingRejection(problem),
-            "takes B of int4, uint4, int8, fp4_e2m1 or fp8_e4m3, not uint8");
+            "takes B of int4, uint4, int8, uint8, fp4_e2m1 or fp8_e4m3, not fp8_e5m2");
+  problem.b.type = DataType::kUint8;
+  EXPECT_EQ(PackingRejection(problem), "takes B of uint8 with zero points alone");
   problem.b.type = DataType::kInt8;
   EXPECT_EQ(PackingRejection(problem),
             "takes f32 scales of 1 x 128, of 128 x 128 or of all of K for B of int8, not f16/1x64");

@@ -205,13 +205,14 @@ struct QuantRun {
     if (!its.has_zero_points) return 0;
     const int zero =
         static_cast<int>(HashOf(4, FirstLineOfBlock(line), block) >> (32 - SizeBits(its.b)));
-    return its.b == DataType::kUint4 ? zero : zero - (1 << (SizeBits(its.b) - 1));
+    return is_unsigned() ? zero : zero - (1 << (SizeBits(its.b) - 1));
   }
+  bool is_unsigned() const { return its.b == DataType::kUint4 || its.b == DataType::kUint8; }
   // An integer code less its zero point.
   int ValueOf(std::int64_t line, std::int64_t i) const {
     const int code = static_cast<int>(CodeOf(line, i));
     const int half = 1 << (SizeBits(its.b) - 1);
-    const int value = its.b != DataType::kUint4 && code >= half ? code - 2 * half : code;
+    const int value = !is_unsigned() && code >= half ? code - 2 * half : code;
     return value - ZeroOf(line, HasScalesOfLines() ? 0 : i / 128);
   }
   static float E4m3Of(std::uint32_t code) {
@@ -269,7 +270,7 @@ struct QuantRun {
     constexpr int kE4m3Places[2][8] = {{4, 5, 6, 7, 8, 9, 10, 15}, {0, 1, 2, 3, 12, 13, 14, 11}};
     if (its.has_bytes()) {
       const std::int64_t place =
-          its.b == DataType::kInt8 ? 8 * (j % 2) + bit : kE4m3Places[j % 2][bit];
+          its.b == DataType::kFp8E4M3 ? kE4m3Places[j % 2][bit] : 8 * (j % 2) + bit;
       return (step * 2 + j / 2) * 32 + 16 * half + place;
     }
     return step * 32 +
@@ -288,7 +289,9 @@ struct QuantRun {
   static std::int64_t UnitOf(std::int64_t line, std::int64_t of_groups, std::int64_t g) {
     return (line / 64 * of_groups + g) * 4 + line / 16 % 4;
   }
-  std::uint32_t BiasOfCodes() const { return its.b == DataType::kInt4 ? 8 : 0; }
+  std::uint32_t BiasOfCodes() const {
+    return its.b == DataType::kInt4 ? 8 : its.b == DataType::kUint8 ? 128 : 0;
+  }
   void PackCodesByHand(std::int64_t line, std::int64_t g) {
     const std::int64_t bits = SizeBits(its.b);
     std::uint8_t* const piece = packed_codes.data() + UnitOf(line, groups, g) * 256 * bits;

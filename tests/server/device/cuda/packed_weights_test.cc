@@ -31,11 +31,12 @@ struct Shape {
 
 // A format that is packed.
 QuantFormat DrawFormat(Draws* draws) {
-  constexpr const char* kNamed[] = {
-      "mxfp4",       "nvfp4",       "int8-g128",      "int8-g128-zp",     "int8-row",
-      "int8-row-zp", "int8-tensor", "fp8-e4m3-1x128", "fp8-e4m3-128x128", "fp8-e4m3-row"};
-  const std::int64_t named = draws->Below(15);
-  if (named < 10) return *FindQuantFormat(kNamed[named]);
+  constexpr const char* kNamed[] = {"mxfp4",        "nvfp4",          "int8-g128",
+                                    "int8-g128-zp", "int8-row",       "int8-row-zp",
+                                    "int8-tensor",  "fp8-e4m3-1x128", "fp8-e4m3-128x128",
+                                    "fp8-e4m3-row", "uint8-g128-zp",  "uint8-row-zp"};
+  const std::int64_t named = draws->Below(17);
+  if (named < 12) return *FindQuantFormat(kNamed[named]);
   Scaling scaling = Scaling::kVector;
   scaling.type = draws->Below(2) == 0 ? DataType::kF16 : DataType::kBf16;
   scaling.block_k = 128;
