@@ -9,6 +9,7 @@
 // different banks.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "kernels/ptx/barriers.h"
@@ -43,8 +44,9 @@ template <int kElementBytes>
 struct TransposeShape {
   static constexpr int kSide = kElementBytes < 4 ? 4 / kElementBytes : 1;
   static constexpr int kElementBits = 8 * kElementBytes;
-  // Loads of this many blocks are in flight on a multiprocessor: 64 KB or more.
-  static constexpr int kBlocks = kElementBytes == 4 ? 4 : kElementBytes == 2 ? 3 : 2;
+  // Loads of this many blocks are in flight on a multiprocessor: 64 KB or more where it holds them.
+  static constexpr int kWanted = kElementBytes == 4 ? 4 : kElementBytes == 2 ? 3 : 2;
+  static constexpr int kBlocks = std::min(kWanted, ptx::kMultiprocessorThreads / kTransposeThreads);
   static constexpr std::int64_t kTile = kTileSquares * kSide;  // elements, both directions
 };
 

@@ -70,9 +70,12 @@ inline constexpr bool kHasWarpgroupMma = true;  // wgmma, setmaxnreg
 #else
 inline constexpr bool kHasWarpgroupMma = false;
 #endif
+// Threads that a multiprocessor holds: CUDA C++ Programming Guide, "Compute Capabilities".
+inline constexpr int kMultiprocessorThreads = __CUDA_ARCH__ >= 1200 ? 1536 : 2048;
 #else
 inline constexpr bool kHasBulkCopies = true;
 inline constexpr bool kHasWarpgroupMma = true;
+inline constexpr int kMultiprocessorThreads = 2048;
 #endif
 
 }  // namespace GEMMD_BACKEND
