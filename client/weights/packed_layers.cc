@@ -340,6 +340,7 @@ std::vector<WeightTensor> CombineLayers(std::vector<WeightTensor> tensors,
     by_name.emplace(made.name, std::move(made));
   }
   std::vector<WeightTensor> combined;
+  combined.reserve(by_name.size());
   for (auto& [name, tensor] : by_name) combined.push_back(std::move(tensor));
   return combined;
 }

@@ -203,6 +203,11 @@ absl::StatusOr<std::vector<WeightTensor>> WithLayers(const std::string& path,
 WeightFile::WeightFile(std::string path, WeightFileKind kind)
     : path_(std::move(path)), kind_(kind) {}
 
+void WeightFile::Take(std::vector<WeightTensor> tensors) {
+  tensors_ = std::move(tensors);
+  for (std::size_t i = 0; i < tensors_.size(); ++i) places_.emplace(tensors_[i].name, i);
+}
+
 absl::StatusOr<WeightFile> WeightFile::Open(const std::string& path) {
   const absl::StatusOr<Bytes> bytes = MapFile(path);
   if (!bytes.ok()) return bytes.status();
@@ -222,7 +227,7 @@ absl::StatusOr<WeightFile> WeightFile::Open(const std::string& path) {
       absl::StatusOr<std::vector<WeightTensor>> tensors =
           WithLayers(path, std::move(content->tensors));
       if (!tensors.ok()) return tensors.status();
-      file.tensors_ = *std::move(tensors);
+      file.Take(*std::move(tensors));
       break;
     }
     case WeightFileKind::kShards: {
@@ -231,13 +236,13 @@ absl::StatusOr<WeightFile> WeightFile::Open(const std::string& path) {
       absl::StatusOr<std::vector<WeightTensor>> tensors = OpenShards(path, *index);
       if (tensors.ok()) tensors = WithLayers(path, *std::move(tensors));
       if (!tensors.ok()) return tensors.status();
-      file.tensors_ = *std::move(tensors);
+      file.Take(*std::move(tensors));
       break;
     }
     case WeightFileKind::kGguf: {
       absl::StatusOr<std::vector<WeightTensor>> tensors = ParseGgufTensors(*bytes);
       if (!tensors.ok()) return Annotate(path, tensors.status());
-      file.tensors_ = *std::move(tensors);
+      file.Take(*std::move(tensors));
       break;
     }
   }
@@ -245,9 +250,10 @@ absl::StatusOr<WeightFile> WeightFile::Open(const std::string& path) {
 }
 
 absl::StatusOr<const WeightTensor*> WeightFile::Find(absl::string_view name) const {
+  const auto place = places_.find(std::string(name));
+  if (place != places_.end()) return &tensors_[place->second];
   std::vector<std::string> like;
   for (const WeightTensor& tensor : tensors_) {
-    if (tensor.name == name) return &tensor;
     const bool is_like = !name.empty() && (absl::StrContains(tensor.name, name) ||
                                            absl::StrContains(name, tensor.name));
     if (is_like && like.size() < kMostLikeNames) like.push_back(Quoted(tensor.name));

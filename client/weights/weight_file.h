@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -41,11 +42,13 @@ class WeightFile {
 
  private:
   WeightFile(std::string path, WeightFileKind kind);
+  void Take(std::vector<WeightTensor> tensors);
 
   std::string path_;
   WeightFileKind kind_;
   bool is_container_ = false;
   std::vector<WeightTensor> tensors_;
+  std::unordered_map<std::string, std::size_t> places_;  // of tensors, by name
 };
 
 // Returns whether the file begins as one of these; false for what cannot be opened.

@@ -12,9 +12,9 @@ import glob
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
-import tarfile
 import tempfile
 import types
 import zipfile
@@ -34,7 +34,7 @@ def unpack_tools(python, folder):
     for wheel in glob.glob(f"{folder}/*.whl"):
         zipfile.ZipFile(wheel).extractall(f"{folder}/auto_gptq-0.7.1")
     for source in glob.glob(f"{folder}/*.tar.gz"):
-        tarfile.open(source).extractall(folder, filter="data")
+        shutil.unpack_archive(source, folder)
 
 
 def without_its_init(root, *names):
