@@ -83,7 +83,7 @@ absl::Status GpuOperands::Fill(void* data, std::uint64_t bytes, DataType type, s
   work.type = type;
   LaunchTarget target;
   target.stream = queue_.stream();
-  return CudaDeviceWork().fill(work, target);
+  return CudaBenchWork().fill(work, target);
 }
 
 Arguments GpuOperands::arguments(int turn) const {
@@ -136,7 +136,7 @@ absl::Status GpuOperands::CompareWithReference(Checked* checked) {
   work.largest = work.different + kCompareThreads;
   LaunchTarget target;
   target.stream = queue_.stream();
-  absl::Status status = CudaDeviceWork().compare(work, target);
+  absl::Status status = CudaBenchWork().compare(work, target);
   if (status.ok()) status = queue_.Wait();
   std::vector<std::uint32_t> found(std::size_t{2} * kCompareThreads);
   if (status.ok()) {
