@@ -10,7 +10,6 @@ namespace gemmd {
 namespace {
 
 using testing::Header;
-using testing::kMillisecond;
 using testing::Next;
 using testing::Receive;
 using testing::Server;

@@ -19,7 +19,6 @@ namespace gemmd {
 namespace {
 
 using testing::Header;
-using testing::kMillisecond;
 using testing::Next;
 using testing::PlaySession;
 using testing::Receive;
