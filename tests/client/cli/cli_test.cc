@@ -502,7 +502,7 @@ TEST_F(CompletionTest, ZshHasTheSameWords) {
   EXPECT_THAT(script, AllOf(StartsWith("#compdef gemm\n"),
                             HasSubstr("'matmul --activation') choices=(none relu gelu-tanh silu)"),
                             HasSubstr("matmul|info|stats|top|trace|kernels|estimate|tune|bench|"
-                                      "quantize|put|get|ls|rm|completion)")));
+                                      "quantize|weights|put|get|ls|rm|completion)")));
 }
 
 }  // namespace
