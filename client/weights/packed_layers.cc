@@ -12,6 +12,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/math.h"
 #include "base/numbers/float_bits.h"
 #include "base/process/cpu_share.h"
 #include "base/sync/thread_loop.h"
@@ -112,7 +113,7 @@ absl::StatusOr<Json> ParseConfig(absl::string_view text) {
 }
 
 std::uint64_t GroupsOf(const PackingConfig& config, std::uint64_t k) {
-  return config.group_size == 0 ? 1 : (k + config.group_size - 1) / config.group_size;
+  return config.group_size == 0 ? 1 : CeilOfRatio(k, config.group_size);
 }
 
 // Blocks of a form along K, which divide the groups: their scales are repeated. 0: there are none.

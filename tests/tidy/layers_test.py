@@ -13,6 +13,15 @@ LAYERS = ["observe_http", "rpc", "auth", "transfer", "admission", "scheduling", 
 # include connections.
 LEAVES = {"observe": set(), "options": set(), "trace": {"observe"}, "net": {"observe", "tenants"}}
 LISTEN = {"observe_http", "rpc"}
+# Rooms of a package, of which each may include those after it; the package's own folder may stand
+# on either side.
+ROOMS = {
+    "client/cli": ["commands", "bench", "views", "files"],
+    "client/load": ["report", "transport", "results"],
+    "kernels/emulator": ["instructions", "memory", "arithmetic", "machine"],
+    "server/device/cuda": ["launches", "memory", "planes", "backend"],
+    "server/rpc": ["services", "reactors", "calls", "codec"],
+}
 WIRE = re.compile(r'"(grpcpp|grpc|gemmd/v1|proto)/')
 ASM = re.compile(r"\b(__asm__|__asm|asm)\b\s*(volatile|__volatile__|goto)?\s*\(")
 # tests/kernels/emulator/deletions.cc has this list too, and checks that it knows every one.
@@ -85,6 +94,20 @@ class LayersTest(unittest.TestCase):
             for number, header in includes(path):
                 if header.startswith(("server/", "kernels/")):
                     faults.append(f"{path}:{number}: client includes {header}")
+        self.complain(faults)
+
+    def test_no_room_includes_one_before_it(self):
+        faults = []
+        for package, rooms in ROOMS.items():
+            seen = set()
+            for path in sources(package):
+                own = path.relative_to(ROOT / package).parts[0]
+                seen |= {own} & set(rooms)
+                for number, header in includes(path):
+                    other = header[len(package) + 1:].split("/")[0]
+                    if own in rooms and header.startswith(package + "/") and other in rooms[:rooms.index(own)]:
+                        faults.append(f"{path}:{number}: {package}/{own} includes {header}")
+            self.assertEqual(set(rooms), seen)
         self.complain(faults)
 
     def test_the_workshop_is_used_by_the_list_of_kernels_alone(self):

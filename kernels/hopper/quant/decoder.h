@@ -67,21 +67,26 @@ GEMMD_DEVICE float ScaleOf(const FloatScales& scales, int side, bool /*are_bf16*
   return scales.of[side];
 }
 
+// The constants of a decoder that follow from its format alone.
+template <CodeFormat kFormat_>
+struct OfFormat {
+  static constexpr CodeFormat kFormat = kFormat_;
+  static constexpr bool kIsChain = IsChain(kFormat);
+  static constexpr int kStepWords = StepWords(kFormat);
+  static constexpr int kCodeBytes = CodeBytes(kFormat);
+  static constexpr int kScaleBytes = ScaleBytes(kFormat);
+};
+
 // A decoder has a unit's scales and zero points as a lane needs them: of lines `pair` and
 // `pair` + 8 of the strip. kIsChain: sums are not scaled, and run on from one group to the next.
 // kHasNan: codes may be NaN, which Decode() takes for numbers; then the scales of their lines have
 // to become NaN, which PoisonLines() does. A chain's Decode<true>() takes every scale, and
 // Decode<false>() those that weights usually have: without HasOddScale().
 template <class Rows_, ZeroKind kZero_>
-struct Int4Decoder {
+struct Int4Decoder : OfFormat<CodeFormat::kInt4> {
   using Rows = Rows_;
   using Scales = HalfScales;
-  static constexpr CodeFormat kFormat = CodeFormat::kInt4;
-  static constexpr bool kIsChain = false;
   static constexpr bool kHasNan = false;
-  static constexpr int kStepWords = StepWords(kFormat);
-  static constexpr int kCodeBytes = CodeBytes(kFormat);
-  static constexpr int kScaleBytes = ScaleBytes(kFormat);
   static constexpr ZeroKind kZero = kZero_;
   static constexpr bool kHasZeros = kZero == ZeroKind::kPlane;
   static constexpr std::uint32_t kBoth = 0x00010001;
@@ -126,15 +131,10 @@ GEMMD_DEVICE std::uint32_t NumbersOfInt8(std::uint32_t codes) {
 }
 
 template <class Rows_, ZeroKind kZero_>
-struct Int8Decoder {
+struct Int8Decoder : OfFormat<CodeFormat::kInt8> {
   using Rows = Rows_;
   using Scales = FloatScales;
-  static constexpr CodeFormat kFormat = CodeFormat::kInt8;
-  static constexpr bool kIsChain = false;
   static constexpr bool kHasNan = false;
-  static constexpr int kStepWords = StepWords(kFormat);
-  static constexpr int kCodeBytes = CodeBytes(kFormat);
-  static constexpr int kScaleBytes = ScaleBytes(kFormat);
   static constexpr bool kHasZeros = kZero_ == ZeroKind::kPlane;
 
   Scales scales;
@@ -161,15 +161,10 @@ struct Int8Decoder {
 };
 
 template <class Rows_>
-struct E4m3Decoder {
+struct E4m3Decoder : OfFormat<CodeFormat::kE4m3> {
   using Rows = Rows_;
   using Scales = FloatScales;
-  static constexpr CodeFormat kFormat = CodeFormat::kE4m3;
-  static constexpr bool kIsChain = false;
   static constexpr bool kHasNan = true;
-  static constexpr int kStepWords = StepWords(kFormat);
-  static constexpr int kCodeBytes = CodeBytes(kFormat);
-  static constexpr int kScaleBytes = ScaleBytes(kFormat);
   static constexpr bool kHasZeros = false;
 
   Scales scales;
@@ -229,15 +224,10 @@ GEMMD_DEVICE void PlaceE2m1(std::uint32_t word, std::uint32_t (&values)[4]) {
   values[3] = ptx::MaskAndSet(ptx::RotateLeft(word, kE2m1Rotation<3, 3>), kAll & ~kLowest, lowest);
 }
 
-struct Mxfp4Decoder {
+struct Mxfp4Decoder : OfFormat<CodeFormat::kMxfp4> {
   using Rows = Bf16Rows;
-  static constexpr CodeFormat kFormat = CodeFormat::kMxfp4;
-  static constexpr bool kIsChain = true;
   static constexpr bool kHasNan = false;
   static constexpr bool kHasZeros = false;
-  static constexpr int kStepWords = StepWords(kFormat);
-  static constexpr int kCodeBytes = CodeBytes(kFormat);
-  static constexpr int kScaleBytes = ScaleBytes(kFormat);
   static constexpr float kSumFactor = 4;  // of sums of what Decode() gives
 
   using Scales = std::uint32_t[2];  // of each line, in ascending K
@@ -283,15 +273,10 @@ struct Mxfp4Decoder {
   }
 };
 
-struct Nvfp4Decoder {
+struct Nvfp4Decoder : OfFormat<CodeFormat::kNvfp4> {
   using Rows = Bf16Rows;
-  static constexpr CodeFormat kFormat = CodeFormat::kNvfp4;
-  static constexpr bool kIsChain = true;
   static constexpr bool kHasNan = false;
   static constexpr bool kHasZeros = false;
-  static constexpr int kStepWords = StepWords(kFormat);
-  static constexpr int kCodeBytes = CodeBytes(kFormat);
-  static constexpr int kScaleBytes = ScaleBytes(kFormat);
   static constexpr float kSumFactor = 128;  // of sums of what Decode() gives
 
   // As packed: two words of the first line, in ascending K, then two of the second.

@@ -23,10 +23,9 @@ struct PackedPlaces {
   std::int64_t units = 0;
   std::int64_t scale_groups = 0;  // `groups`, or one where scales are for all of K
   std::int64_t scale_units = 0;
-  // That is added to codes and zero points, modulo their range: half of it, to those of int4 and
-  // uint8.
+  // Packing adds it to codes and zero points, modulo their range: half of that for int4 and uint8.
   std::uint32_t bias = 0;
-  std::uint32_t scale_bias = 0;  // to scales of a byte, modulo 256
+  std::uint32_t scale_bias = 0;  // added to scales of a byte, modulo 256
 };
 
 inline CodeFormat CodeFormatOf(const Problem& problem) {

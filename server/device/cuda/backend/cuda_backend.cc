@@ -10,7 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/device/cuda/backend/backend.h"
 #include "server/device/cuda/backend/errors.h"
-#include "server/device/cuda/memory/reserved_memory.h"
+#include "server/device/cuda/backend/reserved_memory.h"
 
 namespace gemmd {
 namespace {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "server/device/cuda/memory/reserved_memory.h"
+#include "server/device/cuda/backend/reserved_memory.h"
 #include "tests/server/device/cuda/cuda_fixture.h"
 
 namespace gemmd::testing {

@@ -1,4 +1,4 @@
-#include "server/device/cuda/memory/reserved_memory.h"
+#include "server/device/cuda/backend/reserved_memory.h"
 
 #include <algorithm>
 #include <iterator>
