@@ -41,6 +41,7 @@ struct SharedOperand {
   std::optional<MatrixFormat> scales = std::nullopt;
   std::optional<MatrixFormat> zero_points = std::nullopt;
   std::optional<MatrixFormat> tensor_scale = std::nullopt;
+  std::optional<MatrixFormat> offsets = std::nullopt;
   std::optional<BlockScaling> blocks = std::nullopt;
 };
 

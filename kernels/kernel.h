@@ -40,6 +40,8 @@ struct Arguments {
   const void* b_zero_points = nullptr;
   const float* a_tensor_scale = nullptr;
   const float* b_tensor_scale = nullptr;
+  const void* a_offsets = nullptr;  // of the scaling's type
+  const void* b_offsets = nullptr;
 };
 
 // Runs independent pieces of work on the CPU's cores.

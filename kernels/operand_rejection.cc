@@ -29,6 +29,9 @@ std::string OperandRejection(const char* name, DataType type, const Scaling& sca
   if (scaling.has_zero_points && !IsQuantizedInteger(type)) {
     return absl::StrCat("takes no zero points of a ", Name(type), " ", name);
   }
+  if (scaling.has_offsets && !IsQuantizedInteger(type)) {
+    return absl::StrCat("takes no offsets of a ", Name(type), " ", name);
+  }
   return "";
 }
 

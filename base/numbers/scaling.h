@@ -5,11 +5,12 @@
 // An operand is looked at as lines of K elements: rows of op(A), columns of op(B). Element (line,
 // k) is worth
 //
-//     (code - zero point of its block) * scale of its block * scale of the tensor,
+//     (code - zero point of its block) * scale of its block * scale of the tensor
+//         + offset of its block,
 //
-// where the block of (line, k) is (line / block_lines, k / block_k). Blocks at the ends of lines
-// and K are smaller: they hold the elements that there are. base/numbers/quant/README.md has every
-// format.
+// where what is absent is 0 or 1, and the block of (line, k) is (line / block_lines, k / block_k).
+// Blocks at the ends of lines and K are smaller: they hold the elements that there are.
+// base/numbers/quant/README.md has every format.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +21,8 @@ namespace gemmd {
 
 enum class DataType : std::uint8_t;
 
-// Scales and zero points are matrices of line_blocks x k_blocks; where block (line, k) lies:
+// Scales, zero points and offsets are matrices of line_blocks x k_blocks; where block (line, k)
+// lies:
 enum class ScaleOrder : std::uint8_t {
   kAlongK,      // index line * k_blocks + k: A's scales row-major
   kAlongLines,  // index k * line_blocks + line: B's scales row-major
@@ -75,9 +77,10 @@ struct Scaling {
   DataType type{1};  // F32, F16, BF16, E8M0 or FP8_E4M3
   std::uint16_t block_lines = kWhole;
   std::uint16_t block_k = kWhole;
-  ScaleOrder order = ScaleOrder::kAlongK;  // of scales and of zero points
+  ScaleOrder order = ScaleOrder::kAlongK;  // of scales, zero points and offsets
   bool has_zero_points = false;   // one byte a block, of the range of the elements; integers only
   bool has_tensor_scale = false;  // one more f32
+  bool has_offsets = false;       // a number of the scales' type a block; integers only
 
   static const Scaling kNone;
   static const Scaling kTensor;  // one f32
@@ -93,7 +96,7 @@ struct Scaling {
   std::int64_t k_blocks(std::int64_t k) const {
     return block_k == kWhole ? 1 : (k + block_k - 1) / block_k;
   }
-  // Places in the planes of scales and of zero points.
+  // Places in the planes of scales, of zero points and of offsets.
   std::int64_t count(std::int64_t lines, std::int64_t k) const {
     return has_scales ? ScaleCount(order, line_blocks(lines), k_blocks(k)) : 0;
   }
@@ -113,6 +116,7 @@ struct Scaling {
     if (has_scales) key |= 1;
     if (has_zero_points) key |= 2;
     if (has_tensor_scale) key |= 4;
+    if (has_offsets) key |= 8;
     return key;
   }
 };
@@ -135,7 +139,7 @@ H AbslHashValue(H h, const Scaling& scaling) {
 }
 
 // "none", "tensor", "vector", else what the blocks are: "e8m0/1x32", "f16/1x64+zp",
-// "fp8_e4m3/1x16+tensor", "f32/128x128@tiles".
+// "f16/1x32+offset", "fp8_e4m3/1x16+tensor", "f32/128x128@tiles".
 std::string Name(const Scaling& scaling);
 
 }  // namespace gemmd

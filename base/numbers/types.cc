@@ -37,6 +37,7 @@ std::string Name(const Scaling& scaling) {
   std::string name =
       absl::StrCat(Name(scaling.type), "/", size(scaling.block_lines), "x", size(scaling.block_k));
   if (scaling.has_zero_points) name += "+zp";
+  if (scaling.has_offsets) name += "+offset";
   if (scaling.has_tensor_scale) name += "+tensor";
   if (scaling.order == ScaleOrder::kAlongLines) name += "@lines";
   if (scaling.order == ScaleOrder::kTiles128x4) name += "@tiles";

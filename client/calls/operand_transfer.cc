@@ -240,6 +240,7 @@ CallEnd Download(BlockingCall& call, const v1::DownloadRequest& request,
   operand->emplace(*std::move(planes[v1::DATA]), std::move(planes[v1::SCALES]));
   (*operand)->zero_points = std::move(planes[v1::ZERO_POINTS]);
   (*operand)->tensor_scale = std::move(planes[v1::TENSOR_SCALE]);
+  (*operand)->offsets = std::move(planes[v1::OFFSETS]);
   (*operand)->blocks = arrivals.blocks;
   return end;
 }

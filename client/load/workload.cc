@@ -221,8 +221,10 @@ std::uint64_t OperandBytes(const client::MatrixFormat& matrix, const std::string
   const Scaling& scaling = format->scaling;
   const auto scales = static_cast<std::uint64_t>(
       scaling.count(static_cast<std::int64_t>(lines), static_cast<std::int64_t>(k)));
-  bytes += scales * static_cast<std::uint64_t>(SizeBits(scaling.type)) / 8;
+  const std::uint64_t scale_bytes = scales * static_cast<std::uint64_t>(SizeBits(scaling.type)) / 8;
+  bytes += scale_bytes;
   if (scaling.has_zero_points) bytes += scales;
+  if (scaling.has_offsets) bytes += scale_bytes;
   if (scaling.has_tensor_scale) bytes += sizeof(float);
   return bytes;
 }

@@ -99,6 +99,15 @@ absl::StatusOr<QuantFormat> FormatOf(const QuantizeRequest& request) {
     return absl::InvalidArgumentError(UnknownFormat(request.format));
   }
   QuantFormat format = *found;
+  if (!HasRule(format, request.options.scale_rule)) {
+    return absl::InvalidArgumentError(
+        request.options.scale_rule == ScaleRule::kRoundUp
+            ? absl::StrCat("scale rule round-up: it is of e8m0 scales; those of ", request.format,
+                           " are ", Name(format.scaling.type))
+            : absl::StrCat("scale rule full-range: it is of int8 and int4 formats without zero "
+                           "points and offsets, not of ",
+                           request.format));
+  }
   if (!request.is_tiled) return format;
   if (SizeBits(format.scaling.type) != 8) {
     return absl::InvalidArgumentError(
@@ -140,6 +149,7 @@ absl::StatusOr<QuantizedArray> QuantizeMatrix(const MatrixView& matrix,
   array.codes = ToBytes(std::move(made->codes));
   array.scales = ToBytes(std::move(made->scales));
   array.zero_points = ToBytes(std::move(made->zero_points));
+  array.offsets = ToBytes(std::move(made->offsets));
   array.tensor_scale = made->tensor_scale;
   return array;
 }

@@ -12,7 +12,7 @@
 namespace gemmd::client {
 namespace {
 
-// Returns the format of scales or zero points of that type, as matrix.proto has it.
+// Returns the format of scales, zero points or offsets of that type, as matrix.proto has it.
 MatrixFormat BlocksFormat(const QuantizedArray& array, DataType type) {
   const Scaling& scaling = array.format.scaling;
   auto lines =
@@ -53,6 +53,7 @@ QuantizedView QuantizedArray::view() const {
   view.line_stride = view.k;
   view.scales = scales.view().data();
   view.zero_points = format.scaling.has_zero_points ? zero_points.view().data() : nullptr;
+  view.offsets = format.scaling.has_offsets ? offsets.view().data() : nullptr;
   view.tensor_scale = tensor_scale;
   return view;
 }
@@ -80,6 +81,7 @@ OperandPlanes PlanesOf(const QuantizedArray& array, Side side) {
     planes.zero_points = format(is_signed ? DataType::kInt8 : DataType::kUint8);
   }
   if (scaling.has_tensor_scale) planes.tensor_scale = MatrixFormat{DataType::kF32, 1, 1};
+  if (scaling.has_offsets) planes.offsets = format(scaling.type);
   if (has_blocks) {
     planes.blocks = BlockScaling{scaling.block_k, scaling.block_lines, array.is_tiled()};
   }
@@ -105,6 +107,11 @@ absl::StatusOr<InlineOperand> ToOperand(const QuantizedArray& array, Side side) 
     absl::StatusOr<Matrix> made = Matrix::Create(*planes.tensor_scale, std::move(bytes));
     if (!made.ok()) return made.status();
     operand.tensor_scale = *std::move(made);
+  }
+  if (planes.offsets) {
+    absl::StatusOr<Matrix> made = Matrix::Create(*planes.offsets, array.offsets);
+    if (!made.ok()) return made.status();
+    operand.offsets = *std::move(made);
   }
   return operand;
 }

@@ -31,8 +31,8 @@ constexpr KAxis KAxisOf(Side side, bool is_transposed) {
 // column-major.
 //
 // Invariant of those that QuantizeMatrix() and the reader of containers make: each plane has
-// exactly the bytes that format, rows and columns say; zero points and a tensor's scale are there
-// exactly if the format has them.
+// exactly the bytes that format, rows and columns say; zero points, offsets and a tensor's scale
+// are there exactly if the format has them.
 struct QuantizedArray {
   std::string format_name;  // of QuantFormats()
   QuantFormat format;       // its scales along K, or in tiles of 128 x 4
@@ -42,6 +42,7 @@ struct QuantizedArray {
   Bytes codes;
   Bytes scales;
   Bytes zero_points;
+  Bytes offsets;
   float tensor_scale = 1;
 
   std::uint64_t lines() const { return k_axis == KAxis::kRows ? columns : rows; }
@@ -62,6 +63,7 @@ struct OperandPlanes {
   MatrixFormat scales;
   std::optional<MatrixFormat> zero_points;
   std::optional<MatrixFormat> tensor_scale;
+  std::optional<MatrixFormat> offsets;
   std::optional<BlockScaling> blocks;
 };
 

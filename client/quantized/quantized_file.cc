@@ -99,6 +99,10 @@ absl::StatusOr<std::vector<Plane>> PlanesOf(const QuantizedArray& array) {
   if (scaling.has_tensor_scale) {
     made.push_back(PlaneOf("tensor_scale", DataType::kF32, 1, 1, &QuantizedLayout::tensor_scale));
   }
+  if (scaling.has_offsets) {
+    made.push_back(
+        PlaneOf("offsets", scaling.type, line_blocks, k_blocks, &QuantizedLayout::offsets));
+  }
   std::vector<Plane> planes;
   for (absl::StatusOr<Plane>& plane : made) {
     if (!plane.ok()) return plane.status();
@@ -292,6 +296,7 @@ absl::StatusOr<QuantizedArray> ReadQuantizedFile(const std::string& path) {
   if (absl::Status s = read(layout->codes, array.codes); !s.ok()) return s;
   if (absl::Status s = read(layout->scales, array.scales); !s.ok()) return s;
   if (absl::Status s = read(layout->zero_points, array.zero_points); !s.ok()) return s;
+  if (absl::Status s = read(layout->offsets, array.offsets); !s.ok()) return s;
   if (array.format.scaling.has_tensor_scale) {
     Bytes bytes;
     if (absl::Status s = read(layout->tensor_scale, bytes); !s.ok()) return s;
@@ -314,7 +319,8 @@ absl::Status WriteQuantizedFile(const std::string& path, const QuantizedArray& a
   const std::map<std::string, absl::string_view> bytes = {{"data", array.codes.view()},
                                                           {"scales", array.scales.view()},
                                                           {"zero_points", array.zero_points.view()},
-                                                          {"tensor_scale", tensor_scale}};
+                                                          {"tensor_scale", tensor_scale},
+                                                          {"offsets", array.offsets.view()}};
   std::vector<absl::string_view> parts = {""};
   std::uint64_t end = 0;
   for (const Plane& plane : *planes) {

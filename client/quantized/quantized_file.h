@@ -22,6 +22,7 @@ struct QuantizedLayout {
   SafetensorsTensor scales;
   SafetensorsTensor zero_points;   // end 0: there are none
   SafetensorsTensor tensor_scale;  // likewise
+  SafetensorsTensor offsets;       // likewise
 };
 
 // INVALID_ARGUMENT names what is wrong with the text, `data_bytes` of which must all be used.

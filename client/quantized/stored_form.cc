@@ -29,6 +29,7 @@ absl::StatusOr<v1::Operand> StoredFormOf(const MatrixFormat& matrix,
   SetPlane(planes.scales, stored.mutable_scales());
   if (planes.zero_points) SetPlane(*planes.zero_points, stored.mutable_zero_points());
   if (planes.tensor_scale) SetPlane(*planes.tensor_scale, stored.mutable_tensor_scale());
+  if (planes.offsets) SetPlane(*planes.offsets, stored.mutable_offsets());
   if (planes.blocks) SetBlocks(*planes.blocks, stored.mutable_quantization());
   return stored;
 }

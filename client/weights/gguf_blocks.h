@@ -1,13 +1,15 @@
 // Blocks of GGUF's quantized types, each made into blocks of the format that gguf_types.h names.
-// Exact: (code - zero point) * scale of an element is what ggml's own decoder makes of it, but that
-// a zero has no sign.
+// Exact: the value of an element is what ggml's own decoder rounds to f32, but that a zero has no
+// sign.
 //
-// Layouts. All have the block's scale first; "halves" means that byte j of the codes holds element
-// j in its low half and element j + 16 in the high one.
+// Layouts of types of few elements; gguf_k_decoders.cc has the others. "halves" means that byte j
+// of the codes holds element j in its low half and element j + 16 in the high one.
 //
 //   Q8_0    f16 d, 32 int8 codes
 //   Q5_0    f16 d, a bit of each of 32 codes (the highest), halves; codes less 16
+//   Q5_1    f16 d, f16 offset, the bits, halves
 //   Q4_0    f16 d, halves; codes less 8
+//   Q4_1    f16 d, f16 offset, halves
 //   IQ4_NL  f16 d, halves; codes stand for integers of a table
 //   IQ4_XS  f16 d, then 6 bits less 32 for each 32 of 256 elements: all high 2 of them in a u16,
 //           all low 4; then halves of 32 each. A scale is d times that integer
@@ -15,10 +17,8 @@
 //   NVFP4   4 scales of E4M3 without a sign; 4 times 16 elements of E2M1 in 8 bytes, whose low
 //           halves are the first 8
 //
-// d may be below zero in all but Q8_0, and is in most blocks of Q4_0 and Q5_0, whose largest
-// element by magnitude is -8 or -16 times d. A scale may not be, here: codes are negated instead.
-// -8 would become 8, which int4 lacks; so Q4_0 becomes uint4 with a zero point: 15 - code less 7
-// where d is below zero, else code less 8.
+// d may be below zero, and is in most blocks of Q4_0 and Q5_0, whose largest element by magnitude
+// is -8 or -16 times d.
 //
 // Source: ggml-quants.c and ggml-common.h; tests/client/weights/against_tools.py compares with
 // gguf 0.19.0.

@@ -51,6 +51,7 @@ std::uint64_t BytesOf(const OperandPlanes& planes) {
   std::uint64_t bytes = *SizeBytes(planes.data) + *SizeBytes(planes.scales);
   if (planes.zero_points) bytes += *SizeBytes(*planes.zero_points);
   if (planes.tensor_scale) bytes += *SizeBytes(*planes.tensor_scale);
+  if (planes.offsets) bytes += *SizeBytes(*planes.offsets);
   return bytes;
 }
 

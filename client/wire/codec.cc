@@ -52,6 +52,7 @@ struct Encoder {
     if (operand.scales) SetPlane(*operand.scales, wire.mutable_scales());
     if (operand.zero_points) SetPlane(*operand.zero_points, wire.mutable_zero_points());
     if (operand.tensor_scale) SetPlane(*operand.tensor_scale, wire.mutable_tensor_scale());
+    if (operand.offsets) SetPlane(*operand.offsets, wire.mutable_offsets());
     if (operand.blocks) SetBlocks(*operand.blocks, wire.mutable_quantization());
     *wire.mutable_shared() = operand.place.memory;
   }

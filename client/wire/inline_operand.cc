@@ -17,6 +17,8 @@ const Matrix* InlineOperand::plane(v1::PlaneName name) const {
       return AddressOf(zero_points);
     case v1::TENSOR_SCALE:
       return AddressOf(tensor_scale);
+    case v1::OFFSETS:
+      return AddressOf(offsets);
     default:
       return nullptr;
   }
@@ -38,6 +40,8 @@ v1::Plane* MutablePlane(v1::PlaneName name, v1::Operand* operand) {
       return operand->mutable_zero_points();
     case v1::TENSOR_SCALE:
       return operand->mutable_tensor_scale();
+    case v1::OFFSETS:
+      return operand->mutable_offsets();
     default:
       return operand->mutable_data();
   }
@@ -53,6 +57,8 @@ const v1::Plane* FindPlane(v1::PlaneName name, const v1::Operand& operand) {
       return operand.has_zero_points() ? &operand.zero_points() : nullptr;
     case v1::TENSOR_SCALE:
       return operand.has_tensor_scale() ? &operand.tensor_scale() : nullptr;
+    case v1::OFFSETS:
+      return operand.has_offsets() ? &operand.offsets() : nullptr;
     default:
       return nullptr;
   }

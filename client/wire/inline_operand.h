@@ -13,10 +13,10 @@
 namespace gemmd::client {
 
 inline constexpr v1::PlaneName kPlaneNames[] = {v1::DATA, v1::SCALES, v1::ZERO_POINTS,
-                                                v1::TENSOR_SCALE};
+                                                v1::TENSOR_SCALE, v1::OFFSETS};
 
-// An element is worth (what is stored - zero point) * scale * scale of the tensor; matrix.proto has
-// the formats, and the shape and the type of each plane.
+// An element is worth (what is stored - zero point) * scale * scale of the tensor + offset;
+// matrix.proto has the formats, and the shape and the type of each plane.
 struct InlineOperand {
   // A matrix is an operand without further words.
   InlineOperand(Matrix matrix, std::optional<Matrix> its_scales = std::nullopt)  // NOLINT
@@ -28,8 +28,9 @@ struct InlineOperand {
   std::optional<Matrix> scales;
   std::optional<Matrix> zero_points;   // as scales, int8 or uint8
   std::optional<Matrix> tensor_scale;  // 1 x 1 f32
-  // The blocks of scales and zero points, which then have the shape of the data but for a place for
-  // each block.
+  std::optional<Matrix> offsets;       // as scales, and of their type; not beside zero points
+  // The blocks of scales, zero points and offsets, which then have the shape of the data but for a
+  // place for each block.
   std::optional<BlockScaling> blocks;
 
   // Null: it has none.

@@ -17,59 +17,56 @@ constexpr std::int64_t kSixteen = 16;
 // A line's decoder: Begin() takes the numbers of a block, and Load() returns 16 elements of it. The
 // difference is exact, and the product is rounded once, as DecodeRun() says.
 
-template <typename Type, bool kHasZeros>
+template <typename Type, Shift kShift>
 struct Scaled512 {
   static constexpr std::int64_t kStepBytes = 2 * Type::kBits;
   GEMMD_AVX512 void Begin(const float* /*values*/, const Blocks& blocks, std::int64_t block) {
     factor = _mm512_set1_ps(blocks.factors[block]);
-    if constexpr (kHasZeros) zero = _mm512_set1_ps(blocks.zero_points[block]);
+    if constexpr (kShift != Shift::kNone) shift = _mm512_set1_ps(ShiftsOf<kShift>(blocks)[block]);
   }
   GEMMD_AVX512 __m512 Load(const std::uint8_t* p) const {
-    __m512 x = Type::Load512(p);
-    if constexpr (kHasZeros) x = _mm512_sub_ps(x, zero);
-    return _mm512_mul_ps(x, factor);
+    return Scaled<kShift>(Type::Load512(p), factor, shift);
   }
   __m512 factor;
-  __m512 zero;
+  __m512 shift;
 };
 
+template <Shift kShift>
 struct Table512 {
   static constexpr std::int64_t kStepBytes = 8;
   GEMMD_AVX512 void Begin(const float* values, const Blocks& blocks, std::int64_t block) {
-    __m512 x = _mm512_loadu_ps(values);
-    if (blocks.zero_points != nullptr) {
-      x = _mm512_sub_ps(x, _mm512_set1_ps(blocks.zero_points[block]));
-    }
-    table = _mm512_mul_ps(x, _mm512_set1_ps(blocks.factors[block]));
+    __m512 shift{};
+    if constexpr (kShift != Shift::kNone) shift = _mm512_set1_ps(ShiftsOf<kShift>(blocks)[block]);
+    table = Scaled<kShift>(_mm512_loadu_ps(values), _mm512_set1_ps(blocks.factors[block]), shift);
   }
   GEMMD_AVX512 __m512 Load(const std::uint8_t* p) const { return Look512(table, p); }
   __m512 table;
 };
 
-template <typename Type, bool kHasZeros>
+template <typename Type, Shift kShift>
 struct Scaled256 {
   static constexpr std::int64_t kStepBytes = 2 * Type::kBits;
   GEMMD_AVX2 void Begin(const float* /*values*/, const Blocks& blocks, std::int64_t block) {
     factor = _mm256_set1_ps(blocks.factors[block]);
-    if constexpr (kHasZeros) zero = _mm256_set1_ps(blocks.zero_points[block]);
+    if constexpr (kShift != Shift::kNone) shift = _mm256_set1_ps(ShiftsOf<kShift>(blocks)[block]);
   }
   GEMMD_AVX2 Pair Load(const std::uint8_t* p) const {
-    Pair x = Type::Load256(p);
-    if constexpr (kHasZeros) x = {_mm256_sub_ps(x.low, zero), _mm256_sub_ps(x.high, zero)};
-    return {_mm256_mul_ps(x.low, factor), _mm256_mul_ps(x.high, factor)};
+    const Pair x = Type::Load256(p);
+    return {Scaled<kShift>(x.low, factor, shift), Scaled<kShift>(x.high, factor, shift)};
   }
   __m256 factor;
-  __m256 zero;
+  __m256 shift;
 };
 
+template <Shift kShift>
 struct Table256 {
   static constexpr std::int64_t kStepBytes = 8;
   GEMMD_AVX2 void Begin(const float* values, const Blocks& blocks, std::int64_t block) {
     const __m256 factor = _mm256_set1_ps(blocks.factors[block]);
-    const __m256 zero =
-        _mm256_set1_ps(blocks.zero_points == nullptr ? 0 : blocks.zero_points[block]);
-    low = _mm256_mul_ps(_mm256_sub_ps(_mm256_loadu_ps(values), zero), factor);
-    high = _mm256_mul_ps(_mm256_sub_ps(_mm256_loadu_ps(values + 8), zero), factor);
+    __m256 shift{};
+    if constexpr (kShift != Shift::kNone) shift = _mm256_set1_ps(ShiftsOf<kShift>(blocks)[block]);
+    low = Scaled<kShift>(_mm256_loadu_ps(values), factor, shift);
+    high = Scaled<kShift>(_mm256_loadu_ps(values + 8), factor, shift);
   }
   GEMMD_AVX2 Pair Load(const std::uint8_t* p) const {
     return {Look256(low, high, p), Look256(low, high, p + 4)};
@@ -217,35 +214,29 @@ __attribute__((target("avx2,fma,f16c"))) void AddRows256(const CodeLines& lines,
 }  // namespace
 
 bool AddDots512(const CodeLines& lines, const DotRows& rows, std::int64_t steps, float* chains) {
-  if (SizeBits(lines.type) == 4) {
-    AddRows512<Table512>(lines, rows, steps, ValuesOf4Bits(lines.type), chains);
-    return true;
-  }
-  return WithType(lines.type, [&](auto of_type) {
-    using Type = decltype(of_type);
-    if (lines.numbers[0].zero_points == nullptr) {
-      AddRows512<Scaled512<Type, false>>(lines, rows, steps, nullptr, chains);
-    } else {
-      AddRows512<Scaled512<Type, true>>(lines, rows, steps, nullptr, chains);
+  return WithShift(lines.numbers[0], [&](auto shift) {
+    if (SizeBits(lines.type) == 4) {
+      AddRows512<Table512<shift()>>(lines, rows, steps, ValuesOf4Bits(lines.type), chains);
+      return true;
     }
-    return true;
+    return WithType(lines.type, [&](auto of_type) {
+      AddRows512<Scaled512<decltype(of_type), shift()>>(lines, rows, steps, nullptr, chains);
+      return true;
+    });
   });
 }
 
 bool AddDots256(const CodeLines& lines, const DotRows& rows, std::int64_t steps, float* chains) {
   if (rows.count > kMostRows256) return false;
-  if (SizeBits(lines.type) == 4) {
-    AddRows256<Table256>(lines, rows, steps, ValuesOf4Bits(lines.type), chains);
-    return true;
-  }
-  return WithType(lines.type, [&](auto of_type) {
-    using Type = decltype(of_type);
-    if (lines.numbers[0].zero_points == nullptr) {
-      AddRows256<Scaled256<Type, false>>(lines, rows, steps, nullptr, chains);
-    } else {
-      AddRows256<Scaled256<Type, true>>(lines, rows, steps, nullptr, chains);
+  return WithShift(lines.numbers[0], [&](auto shift) {
+    if (SizeBits(lines.type) == 4) {
+      AddRows256<Table256<shift()>>(lines, rows, steps, ValuesOf4Bits(lines.type), chains);
+      return true;
     }
-    return true;
+    return WithType(lines.type, [&](auto of_type) {
+      AddRows256<Scaled256<decltype(of_type), shift()>>(lines, rows, steps, nullptr, chains);
+      return true;
+    });
   });
 }
 

@@ -15,38 +15,38 @@ namespace {
 
 // ------------------------------------------------------------- loops
 
-// A factor and a zero point for each block, in registers while its elements pass.
+// The numbers of each block, in registers while its elements pass.
 
-template <typename Type, bool kHasZeros>
+template <typename Type, Shift kShift>
 GEMMD_AVX2 void DecodeBlocks256(const Codes16& codes, const Blocks& blocks, float* out) {
   const std::int64_t elements = 16 * codes.count;
   for (std::int64_t begin = 0, block = 0; begin < elements; begin += blocks.length, ++block) {
     const __m256 factor = _mm256_set1_ps(blocks.factors[block]);
-    const __m256 zero = _mm256_set1_ps(kHasZeros ? blocks.zero_points[block] : 0);
+    __m256 shift{};
+    if constexpr (kShift != Shift::kNone) shift = _mm256_set1_ps(ShiftsOf<kShift>(blocks)[block]);
     const std::int64_t end = std::min(elements, begin + blocks.length);
     for (std::int64_t i = begin; i < end; i += 16) {
-      Pair x = Type::Load256(codes.data + BytesOf<Type>(i));
-      if constexpr (kHasZeros) x = {_mm256_sub_ps(x.low, zero), _mm256_sub_ps(x.high, zero)};
-      _mm256_storeu_ps(out + i, _mm256_mul_ps(x.low, factor));
-      _mm256_storeu_ps(out + i + 8, _mm256_mul_ps(x.high, factor));
+      const Pair x = Type::Load256(codes.data + BytesOf<Type>(i));
+      _mm256_storeu_ps(out + i, Scaled<kShift>(x.low, factor, shift));
+      _mm256_storeu_ps(out + i + 8, Scaled<kShift>(x.high, factor, shift));
     }
   }
 }
 
 // Blocks of `kSixteens` registers, where there are as many, are unrolled: one of 32 elements is
 // over too soon for a loop.
-template <typename Type, bool kHasZeros, int kSixteens>
+template <typename Type, Shift kShift, int kSixteens>
 GEMMD_AVX512 void DecodeBlocks512(const Codes16& codes, const Blocks& blocks, float* out) {
   const std::int64_t elements = 16 * codes.count;
   std::int64_t begin = 0;
   for (std::int64_t block = 0; begin < elements; begin += blocks.length, ++block) {
     const __m512 factor = _mm512_set1_ps(blocks.factors[block]);
-    const __m512 zero = _mm512_set1_ps(kHasZeros ? blocks.zero_points[block] : 0);
+    __m512 shift{};
+    if constexpr (kShift != Shift::kNone) shift = _mm512_set1_ps(ShiftsOf<kShift>(blocks)[block]);
     const auto decode = [&](std::int64_t i)
         __attribute__((target("avx512f,avx2,fma,f16c"), always_inline)) {
-      __m512 x = Type::Load512(codes.data + BytesOf<Type>(i));
-      if constexpr (kHasZeros) x = _mm512_sub_ps(x, zero);
-      _mm512_storeu_ps(out + i, _mm512_mul_ps(x, factor));
+      const __m512 x = Type::Load512(codes.data + BytesOf<Type>(i));
+      _mm512_storeu_ps(out + i, Scaled<kShift>(x, factor, shift));
     };
     if (kSixteens != 0 && begin + blocks.length <= elements) {
 #pragma GCC unroll 8
@@ -58,77 +58,74 @@ GEMMD_AVX512 void DecodeBlocks512(const Codes16& codes, const Blocks& blocks, fl
   }
 }
 
-// A factor and a zero point for each element.
-template <typename Type>
+// Numbers of their own for each element.
+template <typename Type, Shift kShift>
 GEMMD_AVX2 void DecodeEach256(const Codes16& codes, const Blocks& blocks, float* out) {
+  const auto scaled = [&](std::int64_t i, __m256 x)
+      __attribute__((target("avx2,fma,f16c"), always_inline)) {
+    __m256 shift{};
+    if constexpr (kShift != Shift::kNone) shift = _mm256_loadu_ps(ShiftsOf<kShift>(blocks) + i);
+    return Scaled<kShift>(x, _mm256_loadu_ps(blocks.factors + i), shift);
+  };
   for (std::int64_t i = 0; i < 16 * codes.count; i += 16) {
-    Pair x = Type::Load256(codes.data + BytesOf<Type>(i));
-    if (blocks.zero_points != nullptr) {
-      x.low = _mm256_sub_ps(x.low, _mm256_loadu_ps(blocks.zero_points + i));
-      x.high = _mm256_sub_ps(x.high, _mm256_loadu_ps(blocks.zero_points + i + 8));
-    }
-    _mm256_storeu_ps(out + i, _mm256_mul_ps(x.low, _mm256_loadu_ps(blocks.factors + i)));
-    _mm256_storeu_ps(out + i + 8, _mm256_mul_ps(x.high, _mm256_loadu_ps(blocks.factors + i + 8)));
+    const Pair x = Type::Load256(codes.data + BytesOf<Type>(i));
+    _mm256_storeu_ps(out + i, scaled(i, x.low));
+    _mm256_storeu_ps(out + i + 8, scaled(i + 8, x.high));
   }
 }
 
-template <typename Type>
+template <typename Type, Shift kShift>
 GEMMD_AVX512 void DecodeEach512(const Codes16& codes, const Blocks& blocks, float* out) {
   for (std::int64_t i = 0; i < 16 * codes.count; i += 16) {
-    __m512 x = Type::Load512(codes.data + BytesOf<Type>(i));
-    if (blocks.zero_points != nullptr) {
-      x = _mm512_sub_ps(x, _mm512_loadu_ps(blocks.zero_points + i));
-    }
-    _mm512_storeu_ps(out + i, _mm512_mul_ps(x, _mm512_loadu_ps(blocks.factors + i)));
+    __m512 shift{};
+    if constexpr (kShift != Shift::kNone) shift = _mm512_loadu_ps(ShiftsOf<kShift>(blocks) + i);
+    const __m512 x = Type::Load512(codes.data + BytesOf<Type>(i));
+    _mm512_storeu_ps(out + i, Scaled<kShift>(x, _mm512_loadu_ps(blocks.factors + i), shift));
   }
 }
 
-template <typename Type>
+template <typename Type, Shift kShift>
 __attribute__((target("avx2,fma,f16c"))) void DecodeAs256(const Codes16& codes,
                                                           const Blocks& blocks, float* out) {
-  if (blocks.length == 1) return DecodeEach256<Type>(codes, blocks, out);
-  if (blocks.zero_points != nullptr) return DecodeBlocks256<Type, true>(codes, blocks, out);
-  DecodeBlocks256<Type, false>(codes, blocks, out);
+  if (blocks.length == 1) return DecodeEach256<Type, kShift>(codes, blocks, out);
+  DecodeBlocks256<Type, kShift>(codes, blocks, out);
 }
 
-template <typename Type, bool kHasZeros>
-GEMMD_AVX512 void DecodeBlocksAs512(const Codes16& codes, const Blocks& blocks, float* out) {
-  if (blocks.length == 32) return DecodeBlocks512<Type, kHasZeros, 2>(codes, blocks, out);
-  if (blocks.length == 128) return DecodeBlocks512<Type, kHasZeros, 8>(codes, blocks, out);
-  DecodeBlocks512<Type, kHasZeros, 0>(codes, blocks, out);
-}
-
-template <typename Type>
+template <typename Type, Shift kShift>
 __attribute__((target("avx512f,avx2,fma,f16c"))) void DecodeAs512(const Codes16& codes,
                                                                   const Blocks& blocks,
                                                                   float* out) {
-  if (blocks.length == 1) return DecodeEach512<Type>(codes, blocks, out);
-  if (blocks.zero_points != nullptr) return DecodeBlocksAs512<Type, true>(codes, blocks, out);
-  DecodeBlocksAs512<Type, false>(codes, blocks, out);
+  if (blocks.length == 1) return DecodeEach512<Type, kShift>(codes, blocks, out);
+  if (blocks.length == 32) return DecodeBlocks512<Type, kShift, 2>(codes, blocks, out);
+  if (blocks.length == 128) return DecodeBlocks512<Type, kShift, 8>(codes, blocks, out);
+  DecodeBlocks512<Type, kShift, 0>(codes, blocks, out);
 }
 
 // ------------------------------------------------------------- 4 bits
 
+template <Shift kShift>
 __attribute__((target("avx2,fma,f16c"))) void Decode4Bits256(const float* values,
                                                              const Codes16& codes,
                                                              const Blocks& blocks, float* out) {
   const std::int64_t elements = 16 * codes.count;
-  const bool has_zeros = blocks.zero_points != nullptr;
+  const float* const shifts = ShiftsOf<kShift>(blocks);
   const __m256 low = _mm256_loadu_ps(values);
   const __m256 high = _mm256_loadu_ps(values + 8);
   if (blocks.length == 1) {
     for (std::int64_t i = 0; i < elements; i += 8) {
-      __m256 x = Look256(low, high, codes.data + i / 2);
-      if (has_zeros) x = _mm256_sub_ps(x, _mm256_loadu_ps(blocks.zero_points + i));
-      _mm256_storeu_ps(out + i, _mm256_mul_ps(x, _mm256_loadu_ps(blocks.factors + i)));
+      __m256 shift{};
+      if constexpr (kShift != Shift::kNone) shift = _mm256_loadu_ps(shifts + i);
+      const __m256 x = Look256(low, high, codes.data + i / 2);
+      _mm256_storeu_ps(out + i, Scaled<kShift>(x, _mm256_loadu_ps(blocks.factors + i), shift));
     }
     return;
   }
   for (std::int64_t begin = 0, block = 0; begin < elements; begin += blocks.length, ++block) {
     const __m256 factor = _mm256_set1_ps(blocks.factors[block]);
-    const __m256 zero = _mm256_set1_ps(has_zeros ? blocks.zero_points[block] : 0);
-    const __m256 scaled_low = _mm256_mul_ps(_mm256_sub_ps(low, zero), factor);
-    const __m256 scaled_high = _mm256_mul_ps(_mm256_sub_ps(high, zero), factor);
+    __m256 shift{};
+    if constexpr (kShift != Shift::kNone) shift = _mm256_set1_ps(shifts[block]);
+    const __m256 scaled_low = Scaled<kShift>(low, factor, shift);
+    const __m256 scaled_high = Scaled<kShift>(high, factor, shift);
     const std::int64_t end = std::min(elements, begin + blocks.length);
     for (std::int64_t i = begin; i < end; i += 8) {
       _mm256_storeu_ps(out + i, Look256(scaled_low, scaled_high, codes.data + i / 2));
@@ -136,16 +133,15 @@ __attribute__((target("avx2,fma,f16c"))) void Decode4Bits256(const float* values
   }
 }
 
-template <int kSixteens>
+template <Shift kShift, int kSixteens>
 GEMMD_AVX512 void Decode4BitBlocks512(__m512 table, const Codes16& codes, const Blocks& blocks,
                                       float* out) {
   const std::int64_t elements = 16 * codes.count;
   std::int64_t begin = 0;
   for (std::int64_t block = 0; begin < elements; begin += blocks.length, ++block) {
-    const __m512 zero =
-        _mm512_set1_ps(blocks.zero_points == nullptr ? 0 : blocks.zero_points[block]);
-    const __m512 scaled =
-        _mm512_mul_ps(_mm512_sub_ps(table, zero), _mm512_set1_ps(blocks.factors[block]));
+    __m512 shift{};
+    if constexpr (kShift != Shift::kNone) shift = _mm512_set1_ps(ShiftsOf<kShift>(blocks)[block]);
+    const __m512 scaled = Scaled<kShift>(table, _mm512_set1_ps(blocks.factors[block]), shift);
     if (kSixteens != 0 && begin + blocks.length <= elements) {
 #pragma GCC unroll 8
       for (std::int64_t j = 0; j < kSixteens; ++j) {
@@ -160,20 +156,20 @@ GEMMD_AVX512 void Decode4BitBlocks512(__m512 table, const Codes16& codes, const 
   }
 }
 
+template <Shift kShift>
 __attribute__((target("avx512f,avx2,fma,f16c"))) void Decode4Bits512(const float* values,
                                                                      const Codes16& codes,
                                                                      const Blocks& blocks,
                                                                      float* out) {
   const __m512 table = _mm512_loadu_ps(values);
-  if (blocks.length == 32) return Decode4BitBlocks512<2>(table, codes, blocks, out);
-  if (blocks.length == 128) return Decode4BitBlocks512<8>(table, codes, blocks, out);
-  if (blocks.length != 1) return Decode4BitBlocks512<0>(table, codes, blocks, out);
+  if (blocks.length == 32) return Decode4BitBlocks512<kShift, 2>(table, codes, blocks, out);
+  if (blocks.length == 128) return Decode4BitBlocks512<kShift, 8>(table, codes, blocks, out);
+  if (blocks.length != 1) return Decode4BitBlocks512<kShift, 0>(table, codes, blocks, out);
   for (std::int64_t i = 0; i < 16 * codes.count; i += 16) {
-    __m512 x = Look512(table, codes.data + i / 2);
-    if (blocks.zero_points != nullptr) {
-      x = _mm512_sub_ps(x, _mm512_loadu_ps(blocks.zero_points + i));
-    }
-    _mm512_storeu_ps(out + i, _mm512_mul_ps(x, _mm512_loadu_ps(blocks.factors + i)));
+    __m512 shift{};
+    if constexpr (kShift != Shift::kNone) shift = _mm512_loadu_ps(ShiftsOf<kShift>(blocks) + i);
+    const __m512 x = Look512(table, codes.data + i / 2);
+    _mm512_storeu_ps(out + i, Scaled<kShift>(x, _mm512_loadu_ps(blocks.factors + i), shift));
   }
 }
 
@@ -208,24 +204,28 @@ __attribute__((target("avx512f"))) float LargestFinite512(const float* values, s
 // ------------------------------------------------------------- by type
 
 bool Decode256(DataType type, const Codes16& codes, const Blocks& blocks, float* out) {
-  if (SizeBits(type) == 4) {
-    Decode4Bits256(ValuesOf4Bits(type), codes, blocks, out);
-    return true;
-  }
-  return WithType(type, [&](auto of_type) {
-    DecodeAs256<decltype(of_type)>(codes, blocks, out);
-    return true;
+  return WithShift(blocks, [&](auto shift) {
+    if (SizeBits(type) == 4) {
+      Decode4Bits256<shift()>(ValuesOf4Bits(type), codes, blocks, out);
+      return true;
+    }
+    return WithType(type, [&](auto of_type) {
+      DecodeAs256<decltype(of_type), shift()>(codes, blocks, out);
+      return true;
+    });
   });
 }
 
 bool Decode512(DataType type, const Codes16& codes, const Blocks& blocks, float* out) {
-  if (SizeBits(type) == 4) {
-    Decode4Bits512(ValuesOf4Bits(type), codes, blocks, out);
-    return true;
-  }
-  return WithType(type, [&](auto of_type) {
-    DecodeAs512<decltype(of_type)>(codes, blocks, out);
-    return true;
+  return WithShift(blocks, [&](auto shift) {
+    if (SizeBits(type) == 4) {
+      Decode4Bits512<shift()>(ValuesOf4Bits(type), codes, blocks, out);
+      return true;
+    }
+    return WithType(type, [&](auto of_type) {
+      DecodeAs512<decltype(of_type), shift()>(codes, blocks, out);
+      return true;
+    });
   });
 }
 

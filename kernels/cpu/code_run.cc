@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <iterator>
 
@@ -49,9 +50,16 @@ float ValueOf(const CodeRun& run, std::int64_t i) {
 void DecodePlain(const CodeRun& run, const Blocks& blocks, float* out) {
   for (std::int64_t begin = 0, block = 0; begin < run.count; begin += blocks.length, ++block) {
     const float zero = blocks.zero_points == nullptr ? 0 : blocks.zero_points[block];
+    const float factor = blocks.factors[block];
     const std::int64_t end = std::min(run.count, begin + blocks.length);
+    if (blocks.offsets != nullptr) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        out[i] = std::fma(ValueOf(run, i), factor, blocks.offsets[block]);
+      }
+      continue;
+    }
     for (std::int64_t i = begin; i < end; ++i) {
-      out[i] = (ValueOf(run, i) - zero) * blocks.factors[block];
+      out[i] = (ValueOf(run, i) - zero) * factor;
     }
   }
 }
@@ -76,14 +84,19 @@ void DecodeRest(const CodeForm& form, const CodeRun& run, const Blocks& blocks, 
   std::uint8_t codes[kSixteen * sizeof(float)] = {};
   std::memcpy(codes, static_cast<const std::uint8_t*>(run.plane) + (run.first + begin) * bits / 8,
               static_cast<std::size_t>((count * bits + 7) / 8));
-  float factors[kSixteen] = {};
-  float zero_points[kSixteen] = {};
   const std::int64_t block = begin / blocks.length;
   const std::int64_t numbers = blocks.length == 1 ? count : 1;
-  std::copy_n(blocks.factors + block, numbers, factors);
-  if (blocks.zero_points != nullptr) std::copy_n(blocks.zero_points + block, numbers, zero_points);
+  float copies[3][kSixteen] = {};
+  const auto copy = [block, numbers](const float* from, float* to) -> const float* {
+    if (from == nullptr) return nullptr;
+    std::copy_n(from + block, numbers, to);
+    return to;
+  };
   float values[kSixteen];
-  form.decode(run.type, {codes, 1}, {blocks.length, factors, zero_points}, values);
+  form.decode(run.type, {codes, 1},
+              {blocks.length, copy(blocks.factors, copies[0]), copy(blocks.zero_points, copies[1]),
+               copy(blocks.offsets, copies[2])},
+              values);
   std::copy_n(values, count, out + begin);
 }
 

@@ -21,10 +21,12 @@ struct Blocks {
   std::int64_t length = 1;  // 1, or a multiple of 16
   const float* factors = nullptr;
   const float* zero_points = nullptr;  // or null: 0
+  const float* offsets = nullptr;      // or null: 0; null where there are zero points
 };
 
-// out[i] = (value of element i - zero point) * factor, where the difference is exact, so that it is
-// rounded once. The bits do not depend on the form. REQUIRES: the processor has the form.
+// out[i] = (value of element i - zero point) * factor + offset, where the difference is exact and
+// one of it and the offset is absent, so that it is rounded once. The bits do not depend on the
+// form. REQUIRES: the processor has the form.
 void DecodeRun(const CodeRun& run, const Blocks& blocks, float* out,
                RowGemmForm form = BestRowGemmForm());
 

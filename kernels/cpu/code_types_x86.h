@@ -4,8 +4,10 @@
 
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "base/numbers/types.h"
+#include "kernels/cpu/code_run.h"
 #include "kernels/cpu/intrinsics.h"
 
 #define GEMMD_AVX2 __attribute__((target("avx2,fma,f16c"), always_inline)) inline
@@ -187,10 +189,43 @@ constexpr std::int64_t BytesOf(std::int64_t i) {
   return i / 16 * (2 * Type::kBits);
 }
 
+// ------------------------------------------------------------- numbers of blocks
+
+// A zero point is taken from a value before it is scaled, an offset is added afterwards.
+enum class Shift : std::uint8_t { kNone, kZeroPoint, kOffset };
+
+// Returns use(std::integral_constant<Shift, ...>()) of what the blocks have.
+template <typename Use>
+auto WithShift(const Blocks& blocks, const Use& use) {
+  if (blocks.offsets != nullptr) return use(std::integral_constant<Shift, Shift::kOffset>());
+  if (blocks.zero_points != nullptr) {
+    return use(std::integral_constant<Shift, Shift::kZeroPoint>());
+  }
+  return use(std::integral_constant<Shift, Shift::kNone>());
+}
+
+template <Shift kShift>
+const float* ShiftsOf(const Blocks& blocks) {
+  return kShift == Shift::kOffset ? blocks.offsets : blocks.zero_points;
+}
+
+// Value `x` with its block's numbers, rounded once; `shift` means nothing of Shift::kNone.
+template <Shift kShift>
+GEMMD_AVX2 __m256 Scaled(__m256 x, __m256 factor, __m256 shift) {
+  if constexpr (kShift == Shift::kOffset) return _mm256_fmadd_ps(x, factor, shift);
+  if constexpr (kShift == Shift::kZeroPoint) x = _mm256_sub_ps(x, shift);
+  return _mm256_mul_ps(x, factor);
+}
+template <Shift kShift>
+GEMMD_AVX512 __m512 Scaled(__m512 x, __m512 factor, __m512 shift) {
+  if constexpr (kShift == Shift::kOffset) return _mm512_fmadd_ps(x, factor, shift);
+  if constexpr (kShift == Shift::kZeroPoint) x = _mm512_sub_ps(x, shift);
+  return _mm512_mul_ps(x, factor);
+}
+
 // ------------------------------------------------------------- 4 bits
 
-// Codes are places in a table of 16 values, to which a block's zero point and factor are applied
-// once.
+// Codes are places in a table of 16 values, to which a block's numbers are applied once.
 
 GEMMD_AVX2 __m256 Look256(__m256 low, __m256 high, const std::uint8_t* p) {
   std::int32_t eight;

@@ -38,7 +38,8 @@ void Times(double power, std::int64_t count, float* values) {
 
 LineDecoder::LineDecoder(const QuantizedView& view)
     : view_(view),
-      has_blocks_(view.format.scaling.has_scales && view.format.scaling.k_blocks(view.k) > 1) {}
+      has_blocks_(view.format.scaling.has_offsets ||
+                  (view.format.scaling.has_scales && view.format.scaling.k_blocks(view.k) > 1)) {}
 
 std::int64_t LineDecoder::ScaleAt(std::int64_t line, std::int64_t k) const {
   const std::int64_t lines = view_.scale_lines == 0 ? view_.lines : view_.scale_lines;
@@ -48,13 +49,16 @@ std::int64_t LineDecoder::ScaleAt(std::int64_t line, std::int64_t k) const {
 double LineDecoder::LineScale(std::int64_t line) const {
   if (!has_blocks_) return view_.block_scale(line, 0);
   const std::int64_t block = view_.format.scaling.block_k;
-  constexpr double kNoScale = 1;
-  float scales[kRun];
+  float numbers[kRun];
   float largest = 0;
+  const auto include = [&](const Plane& plane, std::int64_t k, std::int64_t count) {
+    ReadPlaneAlongK(plane, line, k, count, 1, numbers);
+    largest = std::max(largest, LargestFinite(numbers, count));
+  };
   for (std::int64_t k = 0; k < view_.k; k += kRun * block) {
     const std::int64_t count = std::min(kRun, (view_.k - k + block - 1) / block);
-    NumbersAlongK(line, k, count, &kNoScale, {scales, nullptr});
-    largest = std::max(largest, LargestFinite(scales, count));
+    include(scales(), k, count);
+    if (has_offsets()) include(offsets(), k, count);
   }
   return largest == 0 ? 1 : std::ldexp(1.0, std::ilogb(largest));
 }
@@ -125,6 +129,12 @@ void LineDecoder::NumbersAlongK(std::int64_t line, std::int64_t k, std::int64_t 
   if (numbers.zero_points != nullptr) {
     ReadPlaneAlongK(zero_points(), line, k, count, 1, numbers.zero_points);
   }
+  if (numbers.offsets == nullptr) return;
+  if (line_scale == nullptr) {
+    std::fill_n(numbers.offsets, count, 0.0F);
+  } else {
+    ReadPlaneAlongK(offsets(), line, k, count, 1 / *line_scale, numbers.offsets);
+  }
 }
 
 void LineDecoder::NumbersAcross(std::int64_t line, std::int64_t lines, std::int64_t k,
@@ -137,15 +147,20 @@ void LineDecoder::NumbersAcross(std::int64_t line, std::int64_t lines, std::int6
   if (numbers.zero_points != nullptr) {
     ReadPlaneAcross(zero_points(), line, lines, k, nullptr, numbers.zero_points);
   }
+  if (numbers.offsets == nullptr) return;
+  if (line_scales == nullptr) {
+    std::fill_n(numbers.offsets, lines, 0.0F);
+  } else {
+    ReadPlaneAcross(offsets(), line, lines, k, line_scales, numbers.offsets);
+  }
 }
 
 // ------------------------------------------------------------- elements
 
 void LineDecoder::ReadAlongK(std::int64_t line, std::int64_t k, std::int64_t depth,
                              const double* line_scale, float* out) const {
-  float factors[kRun];
-  float zero_points[kRun];
-  const Numbers numbers = {factors, has_zero_points() ? zero_points : nullptr};
+  NumbersRoom<kRun> room;
+  const Numbers numbers = NumbersIn(&room);
   const std::int64_t block = has_blocks_ ? view_.format.scaling.block_k : kOneBlock;
   for (std::int64_t end = k + depth; k < end;) {
     // Up to where the block that k is in ends; from there on, whole blocks.
@@ -155,11 +170,11 @@ void LineDecoder::ReadAlongK(std::int64_t line, std::int64_t k, std::int64_t dep
     CodeRun run = {view_.format.element, view_.codes, line * view_.line_stride + k, count};
     if (is_whole && block % 16 == 0) {
       NumbersAlongK(line, k, (count + block - 1) / block, line_scale, numbers);
-      DecodeRun(run, {block, factors, numbers.zero_points}, out);
+      DecodeRun(run, numbers.blocks(block), out);
     } else {
       run.count = std::min({kRun, count, rest});
       NumbersAlongK(line, k, 1, line_scale, numbers);
-      DecodeRun(run, {kOneBlock, factors, numbers.zero_points}, out);
+      DecodeRun(run, numbers.blocks(kOneBlock), out);
     }
     k += run.count;
     out += run.count;
@@ -169,9 +184,8 @@ void LineDecoder::ReadAlongK(std::int64_t line, std::int64_t k, std::int64_t dep
 void LineDecoder::ReadAcross(const LinePart& part, const double* line_scales, float* out,
                              std::int64_t pitch) const {
   for (std::int64_t i = 0; i < part.lines; i += kRun) {
-    float factors[kRun];
-    float zero_points[kRun];
-    const Numbers numbers = {factors, has_zero_points() ? zero_points : nullptr};
+    NumbersRoom<kRun> room;
+    const Numbers numbers = NumbersIn(&room);
     const std::int64_t line = part.line + i;
     const std::int64_t lines = std::min(kRun, part.lines - i);
     for (std::int64_t p = 0; p < part.depth; ++p) {
@@ -181,7 +195,7 @@ void LineDecoder::ReadAcross(const LinePart& part, const double* line_scales, fl
       }
       DecodeRun(
           {view_.format.element, view_.codes, line * view_.line_stride + k * view_.k_stride, lines},
-          {1, factors, numbers.zero_points}, out + p * pitch + i);
+          numbers.blocks(1), out + p * pitch + i);
     }
   }
 }
@@ -201,8 +215,7 @@ bool LineDecoder::AddDots(std::int64_t line, const DotPart& part, const double* 
   if (!is_one && !are_whole) return false;
 
   const int bits = SizeBits(view_.format.element);
-  float factors[kDotColumns][kMostDotSteps];
-  float zero_points[kDotColumns][kMostDotSteps];
+  NumbersRoom<kMostDotSteps> rooms[kDotColumns];
   CodeLines lines;
   lines.type = view_.format.element;
   // Memory would find the next lines late, because each is over soon.
@@ -211,10 +224,10 @@ bool LineDecoder::AddDots(std::int64_t line, const DotPart& part, const double* 
     const std::int64_t first_bit = ((line + j) * view_.line_stride + part.k) * bits;
     if (first_bit % 8 != 0) return false;
     lines.codes[j] = static_cast<const std::uint8_t*>(view_.codes) + first_bit / 8;
-    const Numbers numbers = {factors[j], has_zero_points() ? zero_points[j] : nullptr};
+    const Numbers numbers = NumbersIn(&rooms[j]);
     NumbersAlongK(line + j, part.k, is_one ? 1 : (depth + block - 1) / block,
                   line_scales == nullptr ? nullptr : line_scales + j, numbers);
-    lines.numbers[j] = {is_one ? kOneBlock : block, numbers.factors, numbers.zero_points};
+    lines.numbers[j] = numbers.blocks(is_one ? kOneBlock : block);
   }
   for (std::int64_t step = 0; step < part.steps; step += kSpanSteps) {
     CodeLines span = lines;
@@ -225,6 +238,7 @@ bool LineDecoder::AddDots(std::int64_t line, const DotPart& part, const double* 
       span.codes[j] += step * kSixteen * bits / 8;
       span.numbers[j].factors += before;
       if (has_zero_points()) span.numbers[j].zero_points += before;
+      if (has_offsets()) span.numbers[j].offsets += before;
     }
     if (!AddCodeDots(span, of_span, std::min(kSpanSteps, part.steps - step),
                      chains + step / kSpanSteps * pitch, form)) {
@@ -269,14 +283,19 @@ void LineDecoder::Read(const LinePart& part, const double* line_scales, double* 
     const std::int64_t line = part.line + i;
     double zero_point = 0;
     double factor = 0;
+    double offset = 0;
     for (std::int64_t p = 0; p < part.depth; ++p) {
       const std::int64_t k = part.k + p;
       if (p == 0 || EndOfBlock(k - 1) == k) {
         zero_point = view_.zero_point(line, k);
         factor = line_scales == nullptr ? 1 : BlockFactor(line, k, line_scales[i]);
+        if (has_offsets() && line_scales != nullptr) {
+          offset = view_.offset(line, k) / line_scales[i];
+        }
       }
-      const double value = DecodeElement(view_.format.element, view_.code(line, k));
-      out[lies_along_k() ? i * pitch + p : p * pitch + i] = (value - zero_point) * factor;
+      const double value = DecodeElement(view_.format.element, view_.code(line, k)) - zero_point;
+      out[lies_along_k() ? i * pitch + p : p * pitch + i] =
+          has_offsets() ? std::fma(value, factor, offset) : value * factor;
     }
   }
 }

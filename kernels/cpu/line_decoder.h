@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "base/numbers/quant/quantize.h"
+#include "kernels/cpu/code_run.h"
 #include "kernels/cpu/row_source.h"
 
 namespace gemmd {
@@ -16,13 +17,13 @@ struct LinePart {
   std::int64_t depth = 0;
 };
 
-// Splits what an element is worth into three factors:
+// Splits what an element is worth:
 //
-//     (code - zero point) * block factor * line factor
+//     ((code - zero point) * block factor + block offset) * line factor
 //
 // The line factor is the scale itself where all of K has one scale, else a power of two, that of
-// the largest scale of the line; so block factors are below 2, and values neither overflow nor
-// depend on other lines. The scale of the tensor belongs to the line factor.
+// the largest scale or offset of the line; so block factors are below 2, and values neither
+// overflow nor depend on other lines. The scale of the tensor belongs to the line factor.
 //
 // Parts are read as they lie in memory. Where that is along K, out[i * pitch + p] is element k + p
 // of the part's line i; else lines of the operand lie across, and out[p * pitch + i] is.
@@ -32,8 +33,8 @@ class LineDecoder {
 
   bool lies_along_k() const { return view_.k_stride == 1; }
 
-  // Returns the scale as binary64 holds it, without the scale of the tensor. Reads every scale of
-  // the line.
+  // Returns the line factor as binary64 holds it, without the scale of the tensor. Reads every
+  // scale of the line.
   double LineScale(std::int64_t line) const;
   // REQUIRES: line_scale is the line's. Exact: a division by a power of two, or 1.
   double BlockFactor(std::int64_t line, std::int64_t k, double line_scale) const;
@@ -41,8 +42,9 @@ class LineDecoder {
   // Where the block of k ends, at most at K.
   std::int64_t EndOfBlock(std::int64_t k) const;
 
-  // (code - zero point) * block factor, rounded once; in f32 the factor is rounded before, where it
-  // is below 2^-126. `line_scales` are those of the part's lines; null leaves the factors out.
+  // (code - zero point) * block factor + block offset, rounded once; in f32 the numbers of a block
+  // are rounded before, where they are below 2^-126. `line_scales` are those of the part's lines;
+  // null leaves factors and offsets out.
   template <typename Real>
   void Read(const LinePart& part, const double* line_scales, Real* out, std::int64_t pitch) const;
 
@@ -59,11 +61,25 @@ class LineDecoder {
   void Lines(std::int64_t line, std::int64_t lines, const double* line_scales, Real* out) const;
 
  private:
-  // Numbers of the blocks of an operand: what a block's code is worth less, and times what.
+  // Numbers of the blocks of an operand, as Blocks has them.
   struct Numbers {
     float* factors;
     float* zero_points;  // null without zero points
+    float* offsets;      // null without offsets
+
+    Blocks blocks(std::int64_t length) const { return {length, factors, zero_points, offsets}; }
   };
+  // Room for one number of each kind of up to `count` blocks.
+  template <std::int64_t count>
+  struct NumbersRoom {
+    float factors[count];
+    float shifts[count];  // zero points or offsets
+  };
+  template <std::int64_t count>
+  Numbers NumbersIn(NumbersRoom<count>* room) const {
+    return {room->factors, has_zero_points() ? room->shifts : nullptr,
+            has_offsets() ? room->shifts : nullptr};
+  }
 
   void ReadAlongK(std::int64_t line, std::int64_t k, std::int64_t depth, const double* line_scale,
                   float* out) const;
@@ -77,13 +93,14 @@ class LineDecoder {
   void NumbersAcross(std::int64_t line, std::int64_t lines, std::int64_t k,
                      const double* line_scales, const Numbers& numbers) const;
 
-  // Scales, or zero points.
+  // Scales, zero points or offsets.
   struct Plane {
     DataType type;
     const void* data;
   };
   Plane scales() const { return {view_.format.scaling.type, view_.scales}; }
   Plane zero_points() const;
+  Plane offsets() const { return {view_.format.scaling.type, view_.offsets}; }
   // Blocks of a line, each times `power`, which is one of two; those of lines, each times its own.
   void ReadPlaneAlongK(const Plane& plane, std::int64_t line, std::int64_t k, std::int64_t count,
                        double power, float* out) const;
@@ -91,9 +108,10 @@ class LineDecoder {
                        const double* powers, float* out) const;
   std::int64_t ScaleAt(std::int64_t line, std::int64_t k) const;
   bool has_zero_points() const { return view_.format.scaling.has_zero_points; }
+  bool has_offsets() const { return view_.format.scaling.has_offsets; }
 
   const QuantizedView view_;
-  const bool has_blocks_;  // along K
+  const bool has_blocks_;  // along K, or offsets: then values have numbers of their block
 };
 
 // Columns of op(B) that are decoded as RowGemm() asks for them.

@@ -17,6 +17,7 @@ inline QuantizedView ViewOfA(const Problem& problem, const Arguments& arguments)
   view.k_stride = problem.a_inner_stride();
   view.scales = arguments.a_scales;
   view.zero_points = arguments.a_zero_points;
+  view.offsets = arguments.a_offsets;
   view.scale_lines = problem.a_scale_lines;
   if (problem.a_scaling.has_tensor_scale) view.tensor_scale = *arguments.a_tensor_scale;
   return view;
@@ -33,6 +34,7 @@ inline QuantizedView ViewOfB(const Problem& problem, const Arguments& arguments)
   view.k_stride = problem.b_inner_stride();
   view.scales = arguments.b_scales;
   view.zero_points = arguments.b_zero_points;
+  view.offsets = arguments.b_offsets;
   view.scale_lines = problem.b_scale_lines;
   if (problem.b_scaling.has_tensor_scale) view.tensor_scale = *arguments.b_tensor_scale;
   return view;

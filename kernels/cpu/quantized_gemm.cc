@@ -69,9 +69,9 @@ class QuantizedKernel final : public Kernel {
     if (IsOfPanels(problem)) {
       return "leaves scales of whole lines of int8 and fp8 to cpu/panel_*";
     }
-    if (kSum == QuantizedSum::kIntegers &&
-        !(IsQuantizedInteger(problem.a.type) && IsQuantizedInteger(problem.b.type))) {
-      return "takes two operands of integers";
+    if (kSum == QuantizedSum::kIntegers && !(HasIntegerSums({problem.a.type, problem.a_scaling}) &&
+                                             HasIntegerSums({problem.b.type, problem.b_scaling}))) {
+      return "takes two operands of integers, without offsets";
     }
     if (problem.accumulate != AccumulateType(kSum)) {
       return absl::StrCat("accumulates in ", Name(AccumulateType(kSum)));

@@ -22,11 +22,12 @@
 //     |D - exact| <= (P + 8) u (|alpha| |A| |B| + |beta C| + |bias|) + K 2^-132 |alpha| s
 //
 // plus half a unit in the last place of D's type. The second term, of quantized_f32 alone, is of
-// values that vanish beside their line's largest scale: s is the product of the largest scales of
-// the row and of the column, and of the largest element where an operand has no scales. Decoded
-// values are exact in f64, and in f32 where code and scale have 24 bits together, as in the MX
-// formats; else decoding adds one rounding each. Scales are divided by their line's power of two
-// first, so that no value of a quantized operand overflows.
+// values that vanish beside their line's largest scale: s is the product of the largest scales (or
+// offsets) of the row and of the column, and of the largest element where an operand has no scales.
+// Decoded values are exact in f64, and in f32 where code and scale have 24 bits together, as in the
+// MX formats; else decoding adds one rounding each, and in f64 too where there are offsets. Scales
+// are divided by their line's power of two first, so that no value of a quantized operand
+// overflows.
 #pragma once
 
 #include <memory>

@@ -70,6 +70,7 @@ absl::Status Check(const Dequantization& d) {
                 {"line_factors", scaling.has_scales, d.line_factors},
                 {"zero_points", scaling.has_zero_points, d.zero_points},
                 {"tensor_scale", scaling.has_tensor_scale, d.tensor_scale},
+                {"offsets", scaling.has_offsets, d.offsets},
                 {"values", true, d.values}};
   for (const auto& each : planes) {
     if (absl::Status s = CheckPlane(each.name, each.is_needed, each.plane); !s.ok()) return s;

@@ -2,15 +2,15 @@
 // f64 take them. Each quantized format of base/numbers/quant/README.md is an operand, and so are
 // f32, f16 and bf16 ones.
 //
-// An element is worth three factors, as the CPU's kernels have them (cpu/line_decoder.h):
+// An element's worth is split as the CPU's kernels split it (cpu/line_decoder.h):
 //
-//     (code - zero point) * block factor * line factor
+//     ((code - zero point) * block factor + block offset) * line factor
 //
 // The line factor is the scale itself where all of K has one scale, else the power of two of the
-// line's largest scale; so block factors are below 2 and no value overflows. It has the scale of
-// the tensor too, and is then a power of two times that, which is exact. Values have the first two
-// factors, in the arithmetic of f32 (f64 for f64), rounded once. A product of values is multiplied
-// by both line factors when it is done.
+// line's largest scale or offset; so block factors are below 2 and no value overflows. It has the
+// scale of the tensor too, and is then a power of two times that, which is exact. Values are all
+// but the line factor, in the arithmetic of f32 (f64 for f64), rounded once. A product of values is
+// multiplied by both line factors when it is done.
 #pragma once
 
 #include <cstdint>
@@ -36,6 +36,7 @@ struct Dequantization {
   const void* scales = nullptr;
   const void* zero_points = nullptr;
   const float* tensor_scale = nullptr;
+  const void* offsets = nullptr;
   std::int64_t scale_lines = 0;  // the lines that scales were made for; 0: `lines`
 
   // The result.
@@ -49,7 +50,8 @@ struct Dequantization {
 
 // Returns whether values have a block factor: else it is 1.
 inline bool HasBlockFactors(const Scaling& scaling, std::int64_t k) {
-  return scaling.has_scales && (scaling.k_blocks(k) > 1 || scaling.has_tensor_scale);
+  return scaling.has_scales &&
+         (scaling.k_blocks(k) > 1 || scaling.has_tensor_scale || scaling.has_offsets);
 }
 
 // Values from line to line: whole lines of 128 bytes of bf16.

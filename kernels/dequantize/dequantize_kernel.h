@@ -8,6 +8,7 @@
 //                 into shared memory first.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <type_traits>
 
@@ -39,6 +40,7 @@ struct DequantizeParams {
   const void* scales;
   const void* zero_points;
   const float* tensor_scale;
+  const void* offsets;  // of the scales' format
   void* values;
   float* line_scales;
   float* line_factors;
@@ -166,19 +168,21 @@ GEMMD_DEVICE std::int64_t ScaleIndexOf(const DequantizeParams& params, std::int6
   return static_cast<std::int64_t>(tile * 512 + in_tile % 32 * 16 + in_tile / 32 * 4 + of_k % 4);
 }
 
-// The code of a scale, which has whole bytes and lies at a multiple of its size.
-GEMMD_DEVICE std::uint32_t LoadScaleCode(const DequantizeParams& params, std::int64_t index) {
+// The code of a scale, or of an offset: it has whole bytes and lies at a multiple of its size.
+GEMMD_DEVICE std::uint32_t LoadScaleCode(const DequantizeParams& params, const void* plane,
+                                         std::int64_t index) {
   if (params.scale.bits == 8) {
-    return ptx::LoadGlobal(static_cast<const std::uint8_t*>(params.scales) + index);
+    return ptx::LoadGlobal(static_cast<const std::uint8_t*>(plane) + index);
   }
   if (params.scale.bits == 16) {
-    return ptx::LoadGlobal(static_cast<const std::uint16_t*>(params.scales) + index);
+    return ptx::LoadGlobal(static_cast<const std::uint16_t*>(plane) + index);
   }
-  return ptx::LoadGlobal(static_cast<const std::uint32_t*>(params.scales) + index);
+  return ptx::LoadGlobal(static_cast<const std::uint32_t*>(plane) + index);
 }
 
-GEMMD_DEVICE float LoadScale(const DequantizeParams& params, std::int64_t index) {
-  return ValueOfCode(params.scale, LoadScaleCode(params, index));
+GEMMD_DEVICE float LoadScale(const DequantizeParams& params, const void* plane,
+                             std::int64_t index) {
+  return ValueOfCode(params.scale, LoadScaleCode(params, plane, index));
 }
 
 // The largest power of two up to a positive finite value.
@@ -215,9 +219,12 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kThreads, 4)
   std::uint32_t largest = 0;
   if (line < params.lines && params.has_block_factors) {
     for (std::int64_t block = lane; block < params.k_blocks; block += kLineThreads) {
-      const std::uint32_t bits =
-          FiniteMagnitude(LoadScale(params, ScaleIndexOf(params, line, block)));
+      const std::int64_t index = ScaleIndexOf(params, line, block);
+      const std::uint32_t bits = FiniteMagnitude(LoadScale(params, params.scales, index));
       if (bits > largest) largest = bits;
+      if (params.offsets == nullptr) continue;
+      const std::uint32_t offset = FiniteMagnitude(LoadScale(params, params.offsets, index));
+      if (offset > largest) largest = offset;
     }
   }
   ptx::StoreShared(shared + thread * 4, largest);
@@ -225,7 +232,7 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kThreads, 4)
   if (lane != 0 || line >= params.lines) return;
   float scale = 1;
   if (!params.has_block_factors) {
-    scale = LoadScale(params, ScaleIndexOf(params, line, 0));
+    scale = LoadScale(params, params.scales, ScaleIndexOf(params, line, 0));
   } else {
     for (std::uint32_t i = 1; i < kLineThreads; ++i) {
       const auto other = ptx::LoadShared<std::uint32_t>(shared + (thread + i) * 4);
@@ -313,11 +320,12 @@ struct Line {
   std::int64_t scale_stride = 0;  // from block to block; meaningless of tiles
 };
 
-// The scale and zero point of a run, as they lie in memory: they are loaded before its codes, so
-// that nothing waits for one after the other.
+// The numbers of a run's block, as they lie in memory: they are loaded before its codes, so that
+// nothing waits for one after the other.
 struct RunScale {
   std::uint32_t scale = 0;
   std::uint32_t zero_point = 0;
+  std::uint32_t offset = 0;
 };
 
 GEMMD_DEVICE RunScale LoadRunScale(const DequantizeParams& params, const Line& line,
@@ -328,7 +336,8 @@ GEMMD_DEVICE RunScale LoadRunScale(const DequantizeParams& params, const Line& l
   const std::int64_t index = params.order == ScaleOrder::kTiles128x4
                                  ? ScaleIndexOf(params, line.index, block)
                                  : line.first_scale + block * line.scale_stride;
-  if (params.has_block_factors) run.scale = LoadScaleCode(params, index);
+  if (params.has_block_factors) run.scale = LoadScaleCode(params, params.scales, index);
+  if (params.offsets != nullptr) run.offset = LoadScaleCode(params, params.offsets, index);
   if (params.zero_points != nullptr) {
     run.zero_point = ptx::LoadGlobal(static_cast<const std::uint8_t*>(params.zero_points) + index);
   }
@@ -353,6 +362,13 @@ GEMMD_DEVICE void StoreRun(const DequantizeParams& params, const Line& line, std
   T values[kRun];
   GEMMD_UNROLL
   for (int i = 0; i < kRun; ++i) values[i] = (static_cast<T>(elements[i]) - zero_point) * factor;
+  if (params.offsets != nullptr) {
+    const T offset = DividedByPowerOfTwo<T>(ValueOfCode(params.scale, run.offset), line.scale);
+    GEMMD_UNROLL
+    for (int i = 0; i < kRun; ++i) {
+      values[i] = std::fma(static_cast<T>(elements[i]), factor, offset);
+    }
+  }
   if (k + kRun > params.k) {
     GEMMD_UNROLL
     for (int i = 0; i < kRun; ++i) {

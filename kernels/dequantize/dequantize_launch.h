@@ -52,6 +52,7 @@ inline DequantizeParams MakeParams(const Dequantization& d) {
   params.scales = scaling.has_scales ? d.scales : nullptr;
   params.zero_points = scaling.has_zero_points ? d.zero_points : nullptr;
   params.tensor_scale = scaling.has_tensor_scale ? d.tensor_scale : nullptr;
+  params.offsets = scaling.has_offsets ? d.offsets : nullptr;
   params.values = d.values;
   params.line_scales = d.line_scales;
   params.line_factors = d.line_factors;
@@ -84,12 +85,13 @@ inline std::vector<ptx::DeviceBuffer> Buffers(const Dequantization& d) {
       {d.codes, d.codes_bytes, "codes"},
       {d.values, lines * static_cast<std::uint64_t>(DequantizedPitch(d.k)) * value_bytes, "values",
        false}};
+  const std::uint64_t scale_bytes = scales * static_cast<std::uint64_t>(SizeBits(scaling.type)) / 8;
   if (scaling.has_scales) {
-    buffers.push_back(
-        {d.scales, scales * static_cast<std::uint64_t>(SizeBits(scaling.type)) / 8, "scales"});
+    buffers.push_back({d.scales, scale_bytes, "scales"});
     buffers.push_back({d.line_scales, lines * 4, "line_scales", false});
   }
   if (scaling.has_zero_points) buffers.push_back({d.zero_points, scales, "zero_points"});
+  if (scaling.has_offsets) buffers.push_back({d.offsets, scale_bytes, "offsets"});
   if (scaling.has_tensor_scale) {
     buffers.push_back({d.tensor_scale, 4, "tensor_scale"});
     buffers.push_back({d.line_factors, lines * 4, "line_factors", false});

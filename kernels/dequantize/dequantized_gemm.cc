@@ -41,6 +41,7 @@ Dequantization OfA(const Problem& problem, const Arguments& arguments) {
   d.scales = arguments.a_scales;
   d.zero_points = arguments.a_zero_points;
   d.tensor_scale = arguments.a_tensor_scale;
+  d.offsets = arguments.a_offsets;
   d.scale_lines = problem.a_scale_lines;
   return d;
 }
@@ -58,6 +59,7 @@ Dequantization OfB(const Problem& problem, const Arguments& arguments) {
   d.scales = arguments.b_scales;
   d.zero_points = arguments.b_zero_points;
   d.tensor_scale = arguments.b_tensor_scale;
+  d.offsets = arguments.b_offsets;
   d.scale_lines = problem.b_scale_lines;
   return d;
 }

@@ -24,6 +24,7 @@ QuantizedElements::QuantizedElements(const QuantizedView& view)
   const auto blocks = static_cast<std::size_t>(line_blocks * k_blocks_);
   scales_.assign(blocks, 1);
   zero_points_.assign(blocks, 0);
+  offsets_.assign(blocks, 0);
   largest_.assign(static_cast<std::size_t>(line_blocks), 1);
   if (!scaling.has_scales) return;
   for (std::int64_t line_block = 0; line_block < line_blocks; ++line_block) {
@@ -34,7 +35,10 @@ QuantizedElements::QuantizedElements(const QuantizedView& view)
       const auto at = static_cast<std::size_t>(line_block * k_blocks_ + block);
       scales_[at] = view.scale(line, k);
       zero_points_[at] = view.zero_point(line, k);
-      if (std::isfinite(scales_[at])) largest = std::max(largest, std::abs(scales_[at]));
+      offsets_[at] = view.offset(line, k);
+      for (const double number : {scales_[at], offsets_[at]}) {
+        if (std::isfinite(number)) largest = std::max(largest, std::abs(number));
+      }
     }
   }
 }
@@ -60,7 +64,8 @@ void QuantizedElements::Values(std::int64_t line, std::int64_t k, std::int64_t c
   for (std::int64_t i = 0; i < count; ++i) {
     const std::size_t block = along_k ? Block(line, k + i) : Block(line + i, k);
     const double code = values_of_codes_[LoadCode(view_.codes, bits, first + i)];
-    values[i] = static_cast<Real>(code - zero_points_[block]) * static_cast<Real>(scales_[block]);
+    values[i] = static_cast<Real>(code - zero_points_[block]) * static_cast<Real>(scales_[block]) +
+                static_cast<Real>(offsets_[block]);
   }
 }
 

@@ -1,5 +1,5 @@
-// The values of a quantized operand, which binary64 holds exactly, in the order in which they lie
-// in memory.
+// The values of a quantized operand in the order in which they lie in memory. binary64 holds them
+// exactly, but for one rounding where there are offsets.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ class QuantizedElements {
   void Values(std::int64_t line, std::int64_t k, std::int64_t count, Real* values) const;
 
   // Replaces values that Values() returned by their magnitudes, and adds to each a share of its
-  // line's largest finite scale, which includes the scale of the tensor.
+  // line's largest finite scale, which includes the scale of the tensor, or offset.
   template <typename Real>
   void AddFloors(std::int64_t line, std::int64_t count, double share, Real* values) const;
 
@@ -38,6 +38,7 @@ class QuantizedElements {
   // By block: line block * k_blocks_ + block of K.
   std::vector<double> scales_;
   std::vector<double> zero_points_;
+  std::vector<double> offsets_;
   std::vector<double> largest_;
 };
 

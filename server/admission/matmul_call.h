@@ -37,7 +37,8 @@ struct OperandSpec {
   std::optional<PlaneSpec> scales;
   std::optional<PlaneSpec> zero_points;
   std::optional<PlaneSpec> tensor_scale;
-  std::optional<BlockScaling> blocks;  // of scales and zero points
+  std::optional<PlaneSpec> offsets;
+  std::optional<BlockScaling> blocks;  // of scales, zero points and offsets
   Source source = Source::kInline;
   OperandKey resident;      // with kHandle and kDigest
   bool is_found = false;    // and it is on this server
@@ -68,10 +69,12 @@ inline constexpr OperandPlane kOperandPlanes[] = {
     {OperandName::kA, PlaneName::kScales, WorkPlane::kAScales},
     {OperandName::kA, PlaneName::kZeroPoints, WorkPlane::kAZeroPoints},
     {OperandName::kA, PlaneName::kTensorScale, WorkPlane::kATensorScale},
+    {OperandName::kA, PlaneName::kOffsets, WorkPlane::kAOffsets},
     {OperandName::kB, PlaneName::kData, WorkPlane::kB},
     {OperandName::kB, PlaneName::kScales, WorkPlane::kBScales},
     {OperandName::kB, PlaneName::kZeroPoints, WorkPlane::kBZeroPoints},
     {OperandName::kB, PlaneName::kTensorScale, WorkPlane::kBTensorScale},
+    {OperandName::kB, PlaneName::kOffsets, WorkPlane::kBOffsets},
     {OperandName::kC, PlaneName::kData, WorkPlane::kC},
     {OperandName::kBias, PlaneName::kData, WorkPlane::kBias},
 };

@@ -1,6 +1,7 @@
 #include "server/admission/quantization.h"
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/algorithm/container.h"
@@ -28,16 +29,20 @@ std::vector<const QuantFormat*> FormatsOf(DataType element) {
 
 bool HasBlocks(const QuantFormat& format) { return format.scaling.block_k != kWhole; }
 
-// "1 x 32 (e8m0), 1 x 16 (fp8_e4m3)".
+// "1 x 32 (f16, bf16), 1 x 64 (f16)": blocks, and the types of their scales.
 std::string BlocksOf(const std::vector<const QuantFormat*>& formats) {
-  std::vector<std::string> texts;
+  std::vector<std::pair<std::string, std::vector<absl::string_view>>> blocks;
   for (const QuantFormat* each : formats) {
     if (!HasBlocks(*each)) continue;
-    std::string text = StrCat(BlockText(each->scaling.block_lines, each->scaling.block_k), " (",
-                              Name(each->scaling.type), ")");
-    if (!absl::c_linear_search(texts, text)) texts.push_back(std::move(text));
+    const std::string text = BlockText(each->scaling.block_lines, each->scaling.block_k);
+    auto found = absl::c_find_if(blocks, [&](const auto& block) { return block.first == text; });
+    if (found == blocks.end()) found = blocks.insert(found, {text, {}});
+    const absl::string_view type = Name(each->scaling.type);
+    if (!absl::c_linear_search(found->second, type)) found->second.push_back(type);
   }
-  return absl::StrJoin(texts, ", ");
+  return absl::StrJoin(blocks, ", ", [](std::string* text, const auto& block) {
+    absl::StrAppend(text, block.first, " (", absl::StrJoin(block.second, ", "), ")");
+  });
 }
 
 absl::Status CheckTight(absl::string_view field, const PlaneSpec& plane) {
@@ -68,7 +73,8 @@ class Checker {
                                          Name(type()), "; only quantized types have scales"));
     }
     scaling_.has_scales = true;
-    for (absl::Status s : {CheckFormat(), CheckScales(), CheckZeroPoints(), CheckTensorScale()}) {
+    for (absl::Status s :
+         {CheckFormat(), CheckScales(), CheckZeroPoints(), CheckTensorScale(), CheckOffsets()}) {
       if (!s.ok()) return s;
     }
     return scaling_;
@@ -87,6 +93,7 @@ class Checker {
     };
     if (operand_.zero_points.has_value()) return without("zero_points");
     if (operand_.tensor_scale.has_value()) return without("tensor_scale");
+    if (operand_.offsets.has_value()) return without("offsets");
     if (operand_.blocks.has_value()) return without("quantization");
     const bool may_go_without = !IsQuantizedType(type()) || type() == DataType::kInt8 ||
                                 type() == DataType::kFp8E4M3 || type() == DataType::kFp8E5M2;
@@ -197,15 +204,48 @@ class Checker {
     if (!operand_.zero_points.has_value()) return absl::OkStatus();
     const std::string field = StrCat(field_, ".zero_points");
     const PlaneSpec& plane = *operand_.zero_points;
-    if (!IsQuantizedInteger(type())) {
-      return InvalidArgumentError(StrCat(field, " is set, and ", field_, ".data.type is ",
-                                         Name(type()), "; only integers have zero points"));
-    }
+    if (absl::Status s = CheckIntegers(field, "zero points"); !s.ok()) return s;
     const DataType expected = RangeOf(type()).lowest < 0 ? DataType::kInt8 : DataType::kUint8;
     if (plane.type != expected) {
       return InvalidArgumentError(StrCat(field, ".type is ", Name(plane.type), "; of ",
                                          Name(type()), " it must be ", Name(expected)));
     }
+    scaling_.has_zero_points = true;
+    return CheckAsScales(field, plane);
+  }
+
+  absl::Status CheckOffsets() {
+    if (!operand_.offsets.has_value()) return absl::OkStatus();
+    const std::string field = StrCat(field_, ".offsets");
+    const PlaneSpec& plane = *operand_.offsets;
+    if (absl::Status s = CheckIntegers(field, "offsets"); !s.ok()) return s;
+    if (!operand_.blocks.has_value()) {
+      return InvalidArgumentError(StrCat(field, " is set, and ", field_,
+                                         ".quantization is missing; offsets are of blocks"));
+    }
+    if (operand_.zero_points.has_value()) {
+      return InvalidArgumentError(
+          StrCat(field, " is set beside ", field_, ".zero_points; a block has one of both"));
+    }
+    if (plane.type != scales().type) {
+      return InvalidArgumentError(StrCat(field, ".type is ", Name(plane.type),
+                                         "; it must be that of ", field_, ".scales, ",
+                                         Name(scales().type)));
+    }
+    scaling_.has_offsets = true;
+    return CheckAsScales(field, plane);
+  }
+
+  absl::Status CheckIntegers(absl::string_view field, absl::string_view what) const {
+    if (!IsQuantizedInteger(type())) {
+      return InvalidArgumentError(StrCat(field, " is set, and ", field_, ".data.type is ",
+                                         Name(type()), "; only integers have ", what));
+    }
+    return absl::OkStatus();
+  }
+
+  // A plane with one place for each scale.
+  absl::Status CheckAsScales(absl::string_view field, const PlaneSpec& plane) const {
     if (plane.rows != scales().rows || plane.columns != scales().columns ||
         plane.order != scales().order) {
       return InvalidArgumentError(StrCat(field, " is ", plane.rows, " x ", plane.columns, " ",
@@ -213,7 +253,6 @@ class Checker {
                                          scales().rows, " x ", scales().columns, " ",
                                          Name(scales().order)));
     }
-    scaling_.has_zero_points = true;
     return CheckTight(field, plane);
   }
 

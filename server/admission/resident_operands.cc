@@ -62,7 +62,8 @@ absl::Status Complete(absl::string_view field, const OperandForm& form, OperandS
   };
   for (const Scaled& plane : {Scaled{"scales", &spec->scales, &form.scales},
                               Scaled{"zero_points", &spec->zero_points, &form.zero_points},
-                              Scaled{"tensor_scale", &spec->tensor_scale, &form.tensor_scale}}) {
+                              Scaled{"tensor_scale", &spec->tensor_scale, &form.tensor_scale},
+                              Scaled{"offsets", &spec->offsets, &form.offsets}}) {
     absl::Status s = CompleteScales(absl::StrCat(field, ".", plane.name), *plane.is, plane.said);
     if (!s.ok()) return s;
   }

@@ -63,6 +63,7 @@ absl::StatusOr<OperandForm> ValidateUpload(const OperandSpec& operand, const Req
        {Take(StrCat(field, ".scales"), operand.scales, limits, &form.scales),
         Take(StrCat(field, ".zero_points"), operand.zero_points, limits, &form.zero_points),
         Take(StrCat(field, ".tensor_scale"), operand.tensor_scale, limits, &form.tensor_scale),
+        Take(StrCat(field, ".offsets"), operand.offsets, limits, &form.offsets),
         CheckUploadScaling(field, operand).status()}) {
     if (!s.ok()) return s;
   }

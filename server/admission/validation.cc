@@ -65,6 +65,7 @@ absl::StatusOr<MatrixLayout> CheckAddend(absl::string_view field,
   const char* const scaled = operand->scales.has_value()         ? ".scales"
                              : operand->zero_points.has_value()  ? ".zero_points"
                              : operand->tensor_scale.has_value() ? ".tensor_scale"
+                             : operand->offsets.has_value()      ? ".offsets"
                              : operand->blocks.has_value()       ? ".quantization"
                                                                  : nullptr;
   if (scaled != nullptr) {
@@ -128,12 +129,15 @@ absl::Status CheckQuantized(const Problem& problem) {
   if (!NeedsDecoding(problem)) return absl::OkStatus();
   const DataType a = problem.a.type;
   const DataType b = problem.b.type;
-  const std::string types = StrCat(Name(a), " times ", Name(b));
+  const std::string types =
+      StrCat(Name(a), " times ", Name(b),
+             problem.a_scaling.has_offsets || problem.b_scaling.has_offsets ? " with offsets" : "");
   if (!problem.a_scaling.has_scales && !problem.b_scaling.has_scales) {
     return InvalidArgumentError(
         StrCat("a.scales and b.scales are missing; ", types, " goes with scales of one or both"));
   }
-  const bool are_integers = IsQuantizedInteger(a) && IsQuantizedInteger(b);
+  const bool are_integers =
+      HasIntegerSums({a, problem.a_scaling}) && HasIntegerSums({b, problem.b_scaling});
   const DataType sum = problem.accumulate;
   if (sum != DataType::kF32 && sum != DataType::kF64 &&
       !(are_integers && sum == DataType::kInt32)) {

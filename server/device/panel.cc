@@ -73,6 +73,8 @@ PanelOffsets OffsetsOf(const Problem& problem, const Panel& panel) {
   if (problem.b_scaling.has_zero_points) {
     offsets[WorkPlane::kBZeroPoints] = static_cast<std::uint64_t>(b_scale);
   }
+  if (problem.a_scaling.has_offsets) offsets[WorkPlane::kAOffsets] = offsets[WorkPlane::kAScales];
+  if (problem.b_scaling.has_offsets) offsets[WorkPlane::kBOffsets] = offsets[WorkPlane::kBScales];
   for (const WorkPlane plane : kPlanesOfB) {
     const std::optional<WeightPlane> packed = PackedPlaneOf(problem, plane);
     if (packed.has_value()) offsets[plane] = PackedOffset(problem, *packed, panel.n_begin);

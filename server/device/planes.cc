@@ -12,6 +12,8 @@ absl::string_view Name(PlaneName plane) {
       return "zero_points";
     case PlaneName::kTensorScale:
       return "tensor_scale";
+    case PlaneName::kOffsets:
+      return "offsets";
   }
   return "?";
 }
@@ -37,6 +39,10 @@ bool HasPlane(const Problem& problem, WorkPlane plane) {
       return problem.a_scaling.has_tensor_scale;
     case WorkPlane::kBTensorScale:
       return problem.b_scaling.has_tensor_scale;
+    case WorkPlane::kAOffsets:
+      return problem.a_scaling.has_offsets;
+    case WorkPlane::kBOffsets:
+      return problem.b_scaling.has_offsets;
   }
   return false;
 }
@@ -57,8 +63,10 @@ MatrixLayout PlaneOf(const Problem& problem, WorkPlane plane) {
     case WorkPlane::kBias:
       return line(problem.d.type, problem.n);
     case WorkPlane::kAScales:
+    case WorkPlane::kAOffsets:
       return line(problem.a_scaling.type, a_count());
     case WorkPlane::kBScales:
+    case WorkPlane::kBOffsets:
       return line(problem.b_scaling.type, b_count());
     case WorkPlane::kAZeroPoints:
       return line(DataType::kUint8, a_count());
@@ -116,6 +124,8 @@ Arguments ArgumentsOf(const Planes<const void*>& planes) {
   arguments.b_zero_points = planes[WorkPlane::kBZeroPoints];
   arguments.a_tensor_scale = static_cast<const float*>(planes[WorkPlane::kATensorScale]);
   arguments.b_tensor_scale = static_cast<const float*>(planes[WorkPlane::kBTensorScale]);
+  arguments.a_offsets = planes[WorkPlane::kAOffsets];
+  arguments.b_offsets = planes[WorkPlane::kBOffsets];
   return arguments;
 }
 

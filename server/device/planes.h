@@ -13,9 +13,10 @@
 namespace gemmd {
 
 // The planes of one operand, as gemmd.v1.PlaneName.
-enum class PlaneName : std::uint8_t { kData, kScales, kZeroPoints, kTensorScale };
-inline constexpr std::array<PlaneName, 4> kPlaneNames = {
-    PlaneName::kData, PlaneName::kScales, PlaneName::kZeroPoints, PlaneName::kTensorScale};
+enum class PlaneName : std::uint8_t { kData, kScales, kZeroPoints, kTensorScale, kOffsets };
+inline constexpr std::array<PlaneName, 5> kPlaneNames = {
+    PlaneName::kData, PlaneName::kScales, PlaneName::kZeroPoints, PlaneName::kTensorScale,
+    PlaneName::kOffsets};
 absl::string_view Name(PlaneName plane);
 
 // Matrices come first, then planes of one line: bias, and what scales A and B.
@@ -29,10 +30,11 @@ enum class WorkPlane : std::uint8_t {
   kAZeroPoints,
   kBZeroPoints,
   kATensorScale,
-  kBTensorScale,  // the last: kWorkPlaneCount is made of it
+  kBTensorScale,
+  kAOffsets,
+  kBOffsets,  // the last: kWorkPlaneCount is made of it
 };
-inline constexpr std::size_t kWorkPlaneCount =
-    static_cast<std::size_t>(WorkPlane::kBTensorScale) + 1;
+inline constexpr std::size_t kWorkPlaneCount = static_cast<std::size_t>(WorkPlane::kBOffsets) + 1;
 
 // Returns the planes from `first` to the last.
 template <WorkPlane first>
@@ -47,10 +49,12 @@ inline constexpr auto kVectorPlanes = PlanesFrom<WorkPlane::kBias>();    // thos
 inline constexpr auto kScalePlanes = PlanesFrom<WorkPlane::kAScales>();  // what scales A and B
 
 // The planes of A, and of B, in the order of kPlaneNames.
-inline constexpr std::array<WorkPlane, 4> kPlanesOfA = {
-    WorkPlane::kA, WorkPlane::kAScales, WorkPlane::kAZeroPoints, WorkPlane::kATensorScale};
-inline constexpr std::array<WorkPlane, 4> kPlanesOfB = {
-    WorkPlane::kB, WorkPlane::kBScales, WorkPlane::kBZeroPoints, WorkPlane::kBTensorScale};
+inline constexpr std::array<WorkPlane, 5> kPlanesOfA = {
+    WorkPlane::kA, WorkPlane::kAScales, WorkPlane::kAZeroPoints, WorkPlane::kATensorScale,
+    WorkPlane::kAOffsets};
+inline constexpr std::array<WorkPlane, 5> kPlanesOfB = {
+    WorkPlane::kB, WorkPlane::kBScales, WorkPlane::kBZeroPoints, WorkPlane::kBTensorScale,
+    WorkPlane::kBOffsets};
 
 // A value for each enumerator, at first T{}.
 template <typename Plane, std::size_t count, typename T>
@@ -69,7 +73,7 @@ using OperandPlanes = ValuesByPlane<PlaneName, kPlaneNames.size(), T>;
 
 // Returns whether the problem has the plane.
 bool HasPlane(const Problem& problem, WorkPlane plane);
-// The plane as the problem has it. Bias, scales and zero points are planes of one line.
+// The plane as the problem has it. Bias and what scales A and B are planes of one line.
 // REQUIRES: the problem has it.
 MatrixLayout PlaneOf(const Problem& problem, WorkPlane plane);
 // Returns a landed problem's plane as it lies where it stays on a device: where it is packed, a
@@ -79,7 +83,7 @@ MatrixLayout ResidentPlaneOf(const Problem& landed, WorkPlane plane);
 std::optional<WeightPlane> PackedPlaneOf(const Problem& problem, WorkPlane plane);
 // 0 where the problem does not have it.
 std::uint64_t PlaneBytes(const Problem& problem, WorkPlane plane);
-// The bytes of scales, zero points and tensor scales of both operands: what quantization adds.
+// The bytes of all that scales both operands: what quantization adds.
 std::uint64_t ScaleBytes(const Problem& problem);
 // The bytes of all planes that the problem has, and of D.
 std::uint64_t ProductBytes(const Problem& problem);

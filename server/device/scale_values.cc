@@ -7,16 +7,20 @@
 namespace gemmd {
 namespace {
 
-// The first code that is over the largest finite one, but for that of -0; `count` if there is none.
-// As unsigned integers, codes of negative numbers, infinities and NaN are the larger ones.
+bool MayBeNegative(DataType type) { return type != DataType::kFp8E4M3; }
+
+// The first code whose magnitude is over the largest finite one, or that has a sign and may not,
+// but for that of -0; `count` if there is none.
 template <typename Code>
-std::uint64_t FirstBad(const FloatFormat& format, const void* scales, std::uint64_t count) {
+std::uint64_t FirstBad(const FloatFormat& format, bool may_be_negative, const void* scales,
+                       std::uint64_t count) {
   const auto largest = static_cast<Code>(format.largest_code());
-  const auto minus_zero = static_cast<Code>(format.sign_bit());
+  const auto sign = static_cast<Code>(format.sign_bit());
+  const auto ignored = static_cast<Code>(may_be_negative ? sign : 0);
   for (std::uint64_t i = 0; i < count; ++i) {
     Code code;
     std::memcpy(&code, static_cast<const char*>(scales) + i * sizeof code, sizeof code);
-    if (code > largest && code != minus_zero) return i;
+    if (static_cast<Code>(code & ~ignored) > largest && code != sign) return i;
   }
   return count;
 }
@@ -29,9 +33,10 @@ std::uint64_t FirstBad(DataType type, const void* scales, std::uint64_t count) {
                                                        static_cast<const char*>(scales));
   }
   const FloatFormat& format = *FormatOf(type);
-  if (SizeBits(type) == 32) return FirstBad<std::uint32_t>(format, scales, count);
-  if (SizeBits(type) == 16) return FirstBad<std::uint16_t>(format, scales, count);
-  return FirstBad<std::uint8_t>(format, scales, count);
+  const bool negative = MayBeNegative(type);
+  if (SizeBits(type) == 32) return FirstBad<std::uint32_t>(format, negative, scales, count);
+  if (SizeBits(type) == 16) return FirstBad<std::uint16_t>(format, negative, scales, count);
+  return FirstBad<std::uint8_t>(format, negative, scales, count);
 }
 
 }  // namespace
@@ -47,15 +52,16 @@ absl::Status CheckScaleValues(absl::string_view field, DataType type, const void
         absl::StrCat(field, "[", bad, "] is 0xff, the NaN of e8m0; a scale must be 0 to 0xfe"));
   }
   const std::uint32_t code = LoadCode(scales, bits, static_cast<std::int64_t>(bad));
-  return absl::InvalidArgumentError(absl::StrCat(field, "[", bad, "] is ",
-                                                 DecodeElement(type, code),
-                                                 "; a scale must be finite and at least 0"));
+  return absl::InvalidArgumentError(
+      absl::StrCat(field, "[", bad, "] is ", DecodeElement(type, code), "; it must be finite",
+                   MayBeNegative(type) ? "" : " and, of fp8_e4m3, at least 0"));
 }
 
 absl::Status CheckZeroPoints(absl::string_view field, DataType element, const void* zero_points,
                              std::uint64_t count) {
   if (SizeBits(element) == 8) return absl::OkStatus();  // a byte is one of its values
-  const IntegerRange range = RangeOf(element);
+  IntegerRange range = RangeOf(element);
+  if (element == DataType::kUint4) ++range.highest;  // GPTQ has 16
   const auto* const bytes = static_cast<const std::uint8_t*>(zero_points);
   for (std::uint64_t i = 0; i < count; ++i) {
     const int value = range.lowest < 0 ? static_cast<std::int8_t>(bytes[i]) : bytes[i];

@@ -37,6 +37,7 @@ absl::Status Convert(const MatrixLayout& from, const char* data, const StoredAs&
   target.k_stride = real.k_stride;
   target.scales = planes[PlaneName::kScales];
   target.zero_points = planes[PlaneName::kZeroPoints];
+  target.offsets = planes[PlaneName::kOffsets];
   QuantizeOptions options;
   options.threads = UsableCpus() / kPartOfCores;
   const absl::StatusOr<float> tensor_scale = QuantizeInto(as.format, real, options, target);

@@ -27,6 +27,8 @@ const MatrixLayout* OperandForm::plane(PlaneName plane) const {
       return AddressOf(zero_points);
     case PlaneName::kTensorScale:
       return AddressOf(tensor_scale);
+    case PlaneName::kOffsets:
+      return AddressOf(offsets);
   }
   return nullptr;
 }

@@ -17,7 +17,8 @@ struct OperandForm {
   std::optional<MatrixLayout> scales;
   std::optional<MatrixLayout> zero_points;
   std::optional<MatrixLayout> tensor_scale;
-  std::optional<BlockScaling> blocks;  // of scales and zero points
+  std::optional<MatrixLayout> offsets;
+  std::optional<BlockScaling> blocks;  // of scales, zero points and offsets
 
   // Null: it has none.
   const MatrixLayout* plane(PlaneName plane) const;

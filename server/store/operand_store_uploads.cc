@@ -62,6 +62,7 @@ Problem AsFactor(const OperandForm& form) {
   }
   problem.a_scaling.has_zero_points = form.zero_points.has_value();
   problem.a_scaling.has_tensor_scale = form.tensor_scale.has_value();
+  problem.a_scaling.has_offsets = form.offsets.has_value();
   return problem;
 }
 

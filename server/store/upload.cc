@@ -231,10 +231,9 @@ std::uint64_t Upload::resident_id() const {
 }
 
 absl::Status Upload::CheckScales() const {
-  for (const PlaneName plane :
-       {PlaneName::kScales, PlaneName::kZeroPoints, PlaneName::kTensorScale}) {
+  for (const PlaneName plane : kPlaneNames) {
     const MatrixLayout* const layout = form_.plane(plane);
-    if (layout == nullptr) continue;
+    if (layout == nullptr || plane == PlaneName::kData) continue;
     const std::string field = absl::StrCat("operand.", Name(plane));
     const Plane& held = planes_[plane];
     const void* const values = held.memory.front().data;

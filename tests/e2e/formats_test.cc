@@ -85,6 +85,7 @@ InlineOperand ToInline(const QuantizedOperand& operand, std::int64_t lines, std:
   format.columns = k_is_columns ? k_blocks : line_blocks;
   format.type = scaling.type;
   sent.scales = ToMatrix(format, operand.quantized.scales);
+  if (scaling.has_offsets) sent.offsets = ToMatrix(format, operand.quantized.offsets);
   if (scaling.has_zero_points) {
     const bool is_signed =
         operand.layout.type == DataType::kInt8 || operand.layout.type == DataType::kInt4;
@@ -111,6 +112,7 @@ SharedOperand ToShared(const InlineOperand& operand, const std::shared_ptr<Share
   if (operand.scales) shared.scales = operand.scales->format();
   if (operand.zero_points) shared.zero_points = operand.zero_points->format();
   if (operand.tensor_scale) shared.tensor_scale = operand.tensor_scale->format();
+  if (operand.offsets) shared.offsets = operand.offsets->format();
   shared.blocks = operand.blocks;
   return shared;
 }

@@ -35,12 +35,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::uint64_t scales = BytesOf(layout->scales, data_bytes);
   const std::uint64_t zero_points = BytesOf(layout->zero_points, data_bytes);
   const std::uint64_t tensor_scale = BytesOf(layout->tensor_scale, data_bytes);
+  const std::uint64_t offsets = BytesOf(layout->offsets, data_bytes);
   const auto count = static_cast<std::uint64_t>(scaling.count(lines, k));
   const auto bits = static_cast<std::uint64_t>(gemmd::SizeBits(array.format.element));
   if (codes != (static_cast<std::uint64_t>(lines * k) * bits + 7) / 8) std::abort();
   if (scales != count * static_cast<std::uint64_t>(gemmd::SizeBits(scaling.type)) / 8) std::abort();
   if (zero_points != (scaling.has_zero_points ? count : 0)) std::abort();
   if (tensor_scale != (scaling.has_tensor_scale ? sizeof(float) : 0)) std::abort();
-  if (codes + scales + zero_points + tensor_scale != data_bytes) std::abort();
+  if (offsets != (scaling.has_offsets ? scales : 0)) std::abort();
+  if (codes + scales + zero_points + tensor_scale + offsets != data_bytes) std::abort();
   return 0;
 }

@@ -33,7 +33,7 @@ struct Case {
     const std::int64_t length = (*random)() % 4 == 0 ? std::int64_t{1} << 40  // one block
                                                      : kChains * (1 + (*random)() % 9);
     const std::int64_t blocks = (steps * kChains + length - 1) / length;
-    const bool has_zeros = IsQuantizedInteger(type) && (*random)() % 2 == 0;
+    const auto shift = IsQuantizedInteger(type) ? (*random)() % 3 : 0;  // none, zero point, offset
     for (std::int64_t j = 0; j < kDotColumns; ++j) {
       // The plane ends where its last code does, so that sanitizers see a read beyond it.
       planes[j].resize(Size(PackedBytes(SizeBits(type), steps * kChains)));
@@ -41,9 +41,13 @@ struct Case {
       lines.codes[j] = planes[j].data();
       factors[j].resize(Size(blocks));
       for (float& factor : factors[j]) factor = static_cast<float>((*random)() >> 8) * 0x1p-24F;
-      zero_points[j].resize(Size(blocks));
-      for (float& zero : zero_points[j]) zero = static_cast<float>((*random)() % 16);
-      lines.numbers[j] = {length, factors[j].data(), has_zeros ? zero_points[j].data() : nullptr};
+      shifts[j].resize(Size(blocks));
+      for (float& each : shifts[j]) {
+        each = static_cast<float>((*random)() % 16);
+        if (shift == 2) each = (each - 8) / 3;
+      }
+      lines.numbers[j] = {length, factors[j].data(), shift == 1 ? shifts[j].data() : nullptr,
+                          shift == 2 ? shifts[j].data() : nullptr};
     }
     std::normal_distribution<float> normal;
     a.resize(Size(rows * pitch));
@@ -75,7 +79,7 @@ struct Case {
   CodeLines lines;
   std::vector<std::uint8_t> planes[kDotColumns];
   std::vector<float> factors[kDotColumns];
-  std::vector<float> zero_points[kDotColumns];
+  std::vector<float> shifts[kDotColumns];
   std::vector<float> a;
   std::vector<float> chains;
 };

@@ -41,13 +41,17 @@ TEST_P(CodeRuns, AreTheirElementsTimesNumbersOfBlocks) {
     const std::int64_t length = random() % 4 == 0 ? 1 : 16 * (1 + random() % 9);
     const auto numbers = static_cast<std::size_t>((count + length - 1) / length);
     std::vector<float> factors(numbers);
-    std::vector<float> zero_points(numbers);
+    std::vector<float> shifts(numbers);
     for (float& factor : factors) {
       factor = std::ldexp(static_cast<float>(random() >> 8), -static_cast<int>(random() % 60));
     }
-    for (float& zero : zero_points) zero = static_cast<float>(random() % 256) - 128;
-    const bool has_zeros = IsQuantizedInteger(type) && random() % 2 == 0;
-    const Blocks blocks = {length, factors.data(), has_zeros ? zero_points.data() : nullptr};
+    const auto shift = IsQuantizedInteger(type) ? random() % 3 : 0;  // none, zero point, offset
+    for (float& each : shifts) {
+      each = static_cast<float>(random() % 256) - 128;
+      if (shift == 2) each = std::ldexp(each / 3, -static_cast<int>(random() % 30));
+    }
+    const Blocks blocks = {length, factors.data(), shift == 1 ? shifts.data() : nullptr,
+                           shift == 2 ? shifts.data() : nullptr};
     for (const RowGemmForm form : kForms) {
       if (!HasRowGemmForm(form)) continue;
       std::vector<float> out(static_cast<std::size_t>(count) + 1, -7);
@@ -56,9 +60,11 @@ TEST_P(CodeRuns, AreTheirElementsTimesNumbersOfBlocks) {
       for (std::int64_t e = 0; e < count; ++e) {
         const auto block = static_cast<std::size_t>(e / length);
         const double value = DecodeElement(type, LoadCode(plane.data(), bits, first + e));
-        const double zero = has_zeros ? static_cast<double>(zero_points[block]) : 0;
+        const double zero = shift == 1 ? static_cast<double>(shifts[block]) : 0;
+        const auto factor = static_cast<double>(factors[block]);
         const auto expected =
-            static_cast<float>((value - zero) * static_cast<double>(factors[block]));
+            shift == 2 ? std::fma(static_cast<float>(value), factors[block], shifts[block])
+                       : static_cast<float>((value - zero) * factor);
         ASSERT_TRUE(IsSame(out[static_cast<std::size_t>(e)], expected))
             << "form " << static_cast<int>(form) << ", element " << e << " of " << first << " + "
             << count << ", blocks of " << length << ": " << out[static_cast<std::size_t>(e)]

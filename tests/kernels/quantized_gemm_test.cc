@@ -87,7 +87,7 @@ TEST_P(QuantizedGemm, RandomProductsAreWithinTheStatedBound) {
     const bool is_a = draws.Below(2) == 0;
     const QuantFormat& of_a = is_a ? GetParam().format : partner;
     const QuantFormat& of_b = is_a ? partner : GetParam().format;
-    const bool are_integers = IsQuantizedInteger(of_a.element) && IsQuantizedInteger(of_b.element);
+    const bool are_integers = HasIntegerSums(of_a) && HasIntegerSums(of_b);
     const auto is_of_panels = [](const QuantFormat& format) {
       return (format.element == DataType::kInt8 || format.element == DataType::kFp8E4M3 ||
               format.element == DataType::kFp8E5M2) &&
@@ -133,6 +133,7 @@ Operand Rows(const Operand& whole, std::int64_t k, std::int64_t first, std::int6
   const int bits = SizeBits(scaling.type);
   part.quantized.scales.assign(static_cast<std::size_t>(PackedBytes(bits, count)), 0);
   part.quantized.zero_points.assign(static_cast<std::size_t>(count), 0);
+  part.quantized.offsets.assign(part.quantized.scales.size(), 0);
   for (std::int64_t row = 0; row < rows; ++row) {
     for (std::int64_t at = 0; at < k; ++at) {
       StoreCode(part.codes.data(), SizeBits(whole.layout.type), row * k + at,
@@ -140,6 +141,9 @@ Operand Rows(const Operand& whole, std::int64_t k, std::int64_t first, std::int6
       const std::int64_t index = scaling.index(from.lines, k, first + row, at);
       const std::int64_t to = scaling.index(rows, k, row, at);
       StoreCode(part.quantized.scales.data(), bits, to, LoadCode(from.scales, bits, index));
+      if (scaling.has_offsets) {
+        StoreCode(part.quantized.offsets.data(), bits, to, LoadCode(from.offsets, bits, index));
+      }
       if (scaling.has_zero_points) {
         part.quantized.zero_points[static_cast<std::size_t>(to)] =
             whole.quantized.zero_points[static_cast<std::size_t>(index)];
@@ -166,8 +170,7 @@ TEST_P(QuantizedGemm, ARowsBitsDoNotDependOnItsMates) {
   whole.quantized = *Quantize(format, {values.data(), kRows, kSize, kSize});
   whole.codes = whole.quantized.codes;
   const Operand b = draws.Lines(*FindQuantFormat("int4-g64-f16-zp"), kColumns, kSize, false);
-  const DataType accumulate =
-      IsQuantizedInteger(format.element) ? DataType::kInt32 : DataType::kF32;
+  const DataType accumulate = HasIntegerSums(format) ? DataType::kInt32 : DataType::kF32;
   const auto multiply = [&](Operand a, std::int64_t rows, int threads) {
     Product product =
         MakeQuantizedProduct(std::move(a), b, rows, kColumns, kSize, accumulate, DataType::kF32);

@@ -1,5 +1,6 @@
 #include "tests/load/forked_server.h"
 
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,6 +14,8 @@ ForkedServer::ForkedServer(const std::function<void(const Serving& serving)>& se
   if (pipe(ends) != 0) std::abort();
   pid_ = fork();
   if (pid_ == 0) {
+    // A benchmark that ends early would leave the server, and whoever reads its output would wait.
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
     serve([&](const std::string& address) {
       const std::string line = address + "\n";
       if (write(ends[1], line.data(), line.size()) < 0) _exit(1);

@@ -22,10 +22,12 @@ FLOATS = {
 INTEGERS = {"int8": (-128, 127), "uint8": (0, 255), "int4": (-8, 7), "uint4": (0, 15)}
 NAMES = [
     *(f"{kind}-{blocks}{zp}" for kind in ("int8", "uint8") for zp in ("", "-zp")
-      for blocks in ("tensor", "row", "g32", "g64", "g128")),
+      for blocks in ("tensor", "row", "g16", "g32", "g64", "g128")),
+    *(f"uint8-g{k}-offset" for k in (16, 32, 64, 128)),
     *(f"fp8-{kind}-{blocks}" for kind in ("e4m3", "e5m2") for blocks in ("tensor", "row", "1x128", "128x128")),
     *("mxfp8-e4m3", "mxfp8-e5m2", "mxfp6-e3m2", "mxfp6-e2m3", "mxfp4", "nvfp4"),
-    *(f"int4-g{k}-{scale}{zp}" for k in (32, 64, 128) for scale in ("f16", "bf16") for zp in ("", "-zp")),
+    *(f"int4-g{k}-{scale}{shift}" for k in (16, 32, 64, 128) for scale in ("f16", "bf16", "f32")
+      for shift in ("", "-zp", "-offset")),
 ]  # fmt: skip
 
 
@@ -36,9 +38,9 @@ def parts(name):
         return name[2:], "e8m0", 1, 32
     if name == "nvfp4":
         return "fp4", "fp8-e4m3", 1, 16
-    words = name.removesuffix("-zp").split("-")
+    words = name.removesuffix("-zp").removesuffix("-offset").split("-")
     if words[0] == "int4":
-        return ("uint4" if name.endswith("-zp") else "int4"), words[2], 1, int(words[1][1:])
+        return ("uint4" if name.endswith(("-zp", "-offset")) else "int4"), words[2], 1, int(words[1][1:])
     element = words[0] if words[0] in INTEGERS else "-".join(words[:2])
     lines, k = {"tensor": (None, None), "row": (1, None), "1x128": (1, 128), "128x128": (128, 128)}.get(
         words[-1], (1, int(words[-1][1:]) if words[-1][0] == "g" else 0)
@@ -48,9 +50,11 @@ def parts(name):
 
 def held(name, x):
     """The nearest values that the format holds: f16 scales end at 65504, uint8 without zero points at 0."""
-    if name.startswith("uint8") and not name.endswith("-zp"):
+    if name.startswith("uint8") and not name.endswith(("-zp", "-offset")):
         return np.abs(x)
-    return np.clip(x, -4e5, 4e5) if parts(name)[1] == "f16" else x
+    if parts(name)[1] != "f16":
+        return x
+    return np.clip(x, -6e4, 4e5) if name.endswith("-offset") else np.clip(x, -4e5, 4e5)
 
 
 def exponent_of(x):
@@ -88,31 +92,38 @@ def nearest(kind, x):
 
 
 def scale_of(name, values, tensor, rule):
-    """Of a block, and its zero point."""
+    """Of a block, its zero point and its offset."""
     element, kind, _, _ = parts(name)
+    if name.endswith("-offset"):
+        low, high = min(values), max(values)
+        offset = nearest(kind, abs(low)) * (-1 if low < 0 else 1)
+        return nearest(kind, Fraction((float(high) - float(low)) / INTEGERS[element][1])), 0, offset
     low, high = min(0, *values, 0), max(0, *values, 0)
     magnitude = max(-low, high)
     if kind == "e8m0":
         if magnitude == 0:
-            return power(-127), 0
+            return power(-127), 0, 0
         exponent = exponent_of(magnitude) - exponent_of(largest(element))
         if rule == "round-up" and magnitude > largest(element) * power(exponent):
             exponent += 1
-        return power(min(max(exponent, -127), 127)), 0
+        return power(min(max(exponent, -127), 127)), 0, 0
     if name.endswith("-zp"):
         first, last = INTEGERS[element]
         scale = nearest(kind, Fraction((float(high) - float(low)) / (last - first)))
-        return scale, min(first + (round(-low / scale) if scale else 0), last)
+        return scale, min(first + (round(-low / scale) if scale else 0), last), 0
+    if rule == "full-range":
+        extreme = high if high > -low else low
+        return nearest(kind, magnitude / -INTEGERS[element][0]) * (-1 if extreme > 0 else 1), 0, 0
     if element == "uint8":
         magnitude = high
     unit = largest(element) * tensor
-    return (nearest(kind, magnitude / unit) if unit else Fraction(0)), 0
+    return (nearest(kind, magnitude / unit) if unit else Fraction(0)), 0, 0
 
 
-def code_value(name, x, scale, zero_point):
+def code_value(name, x, scale, zero_point, offset):
     """What is stored for x: an integer, or a float's value with its sign."""
     element = parts(name)[0]
-    quotient = Fraction(float(x)) / scale if scale else Fraction(0)
+    quotient = (Fraction(float(x)) - offset) / scale if scale else Fraction(0)
     if element in INTEGERS:
         first, last = INTEGERS[element]
         return float(min(max(round(quotient) + zero_point, first), last))
@@ -121,7 +132,7 @@ def code_value(name, x, scale, zero_point):
 
 
 def quantize(name, x, rule="floor"):
-    """Of lines x K of float32: what is stored as lines x K of float64, scales, zero points, the tensor's scale."""
+    """Of lines x K of float32: what is stored as float64, scales, zero points, offsets, the tensor's scale."""
     _, _, block_lines, block_k = parts(name)
     lines, k = x.shape
     exact = [[Fraction(float(value)) for value in line] for line in x]
@@ -129,17 +140,20 @@ def quantize(name, x, rule="floor"):
     if name == "nvfp4":
         tensor = nearest("f32", max(abs(value) for line in exact for value in line) / (448 * 6))
     stored = np.empty((lines, k))
-    scales, zero_points = [], []
+    scales, zero_points, offsets = [], [], []
     for line in range(0, lines, block_lines or lines):
         scales.append([])
         zero_points.append([])
+        offsets.append([])
         for at in range(0, k, block_k or k):
             rows = range(line, min(line + (block_lines or lines), lines))
             columns = range(at, min(at + (block_k or k), k))
-            scale, zero_point = scale_of(name, [exact[i][j] for i in rows for j in columns], tensor, rule)
+            values = [exact[i][j] for i in rows for j in columns]
+            scale, zero_point, offset = scale_of(name, values, tensor, rule)
             scales[-1].append(float(scale))
             zero_points[-1].append(zero_point)
+            offsets[-1].append(float(offset))
             for i in rows:
                 for j in columns:
-                    stored[i, j] = code_value(name, x[i, j], scale * tensor, zero_point)
-    return stored, np.array(scales), np.array(zero_points), np.float32(float(tensor))
+                    stored[i, j] = code_value(name, x[i, j], scale * tensor, zero_point, offset)
+    return stored, np.array(scales), np.array(zero_points), np.array(offsets), np.float32(float(tensor))

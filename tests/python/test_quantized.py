@@ -141,17 +141,25 @@ def test_a_lost_one_is_refilled(client, random):
     w.release()
 
 
-@pytest.mark.parametrize("name", ["nvfp4", "int4-g32-f16-zp", "fp8-e4m3-128x128", "int8-row"])
+@pytest.mark.parametrize(
+    "name", ["nvfp4", "int4-g32-f16-zp", "int4-g64-f32-offset", "fp8-e4m3-128x128", "int8-row"]
+)
 def test_digests_are_those_of_the_contract(client, random, name):
     b = factors(random, name)[1]
-    kinds = {"nvfp4": (17, 8), "int4-g32-f16-zp": (14, 4), "fp8-e4m3-128x128": (8, 2), "int8-row": (6, 2)}
-    blocks = {"nvfp4": (16, 1, 0), "int4-g32-f16-zp": (32, 1, 0), "fp8-e4m3-128x128": (128, 128, 0)}.get(name)
-    element, scale = kinds[name]
+    element, scale, blocks = {
+        "nvfp4": (17, 8, (16, 1, 0)),
+        "int4-g32-f16-zp": (14, 4, (32, 1, 0)),
+        "int4-g64-f32-offset": (14, 2, (64, 1, 0)),
+        "fp8-e4m3-128x128": (8, 2, (128, 128, 0)),
+        "int8-row": (6, 2, None),
+    }[name]
     planes = [(0, element, (K, N), 1, b.data.tobytes("A")), (1, scale, b.scales.shape, 0, b.scales.tobytes())]
     if b.zero_points is not None:
         planes.append((2, 13, b.zero_points.shape, 0, b.zero_points.tobytes()))
     if b.tensor_scale is not None:
         planes.append((3, 2, (1, 1), 0, b.tensor_scale.tobytes()))
+    if b.offsets is not None:
+        planes.append((4, scale, b.offsets.shape, 0, b.offsets.tobytes()))
     text = b"gemmd.v1.operand\n" + struct.pack("<II", element, len(planes))
     for plane, kind, shape, order, data in planes:
         text += struct.pack("<IIQQIQ", plane, kind, *shape, order, len(data)) + hashlib.sha256(data).digest()
@@ -220,6 +228,16 @@ KEPT = [
     ("int8-row-zp", 0, {"data": plane(6, 70, 40), "scales": plane(2, 70, 1), "zero_points": plane(6, 70, 1)}),
     ("fp8-e5m2-tensor", 1, {"data": plane(9, 70, 40), "scales": plane(2, 1, 1)}),
     ("int4-g64-bf16", 1, {"data": plane(11, 70, 40), "scales": plane(5, 2, 40), "quantization": blocks(64)}),
+    (
+        "uint8-g16-offset",
+        1,
+        {
+            "data": plane(13, 70, 40),
+            "scales": plane(2, 5, 40),
+            "offsets": plane(2, 5, 40),
+            "quantization": blocks(16),
+        },
+    ),
     (
         "nvfp4",
         0,

@@ -16,9 +16,15 @@ import pytest
 import gemmd
 from gemmd import _formats, _packing, _scale_layout
 
-RULED = [(name, "floor") for name in exact.NAMES] + [
-    (name, "round-up") for name in exact.NAMES if name.startswith("mx")
-]
+RULED = (
+    [(name, "floor") for name in exact.NAMES]
+    + [(name, "round-up") for name in exact.NAMES if name.startswith("mx")]
+    + [
+        (name, "full-range")
+        for name in exact.NAMES
+        if name.startswith("int") and not name.endswith(("-zp", "-offset"))
+    ]
+)
 ELEMENTS = [
     ("fp8_e4m3", ml_dtypes.float8_e4m3fn, 8),
     ("fp8_e5m2", ml_dtypes.float8_e5m2, 8),
@@ -34,7 +40,8 @@ def ones(name, lines, k):
     """Scales of 1, and what else the format has, for lines of at most a block of K."""
     form = _formats.FORMATS[name]
     one = np.ones((lines, -(-k // form.block_k))).astype(form.scale.dtype)
-    return {"scales": one, **({"zero_points": np.zeros(one.shape, np.uint8)} if form.has_zero_points else {})}
+    zeros = {"zero_points": np.zeros(one.shape, np.uint8)} if form.has_zero_points else {}
+    return {"scales": one, **zeros, **({"offsets": np.zeros_like(one)} if form.has_offsets else {})}
 
 
 def test_the_table_is_that_of_the_page():
@@ -47,6 +54,7 @@ def test_the_table_is_that_of_the_page():
         assert (form.block_lines or None, form.block_k or None) == (lines, k)
         assert form.has_zero_points == name.endswith("-zp")
         assert form.has_tensor_scale == (name == "nvfp4")
+        assert form.has_offsets == name.endswith("-offset")
 
 
 @pytest.mark.parametrize(("name", "dtype", "bits"), ELEMENTS)
@@ -69,7 +77,7 @@ def test_every_scale_code_is_worth_what_ml_dtypes_says():
     for scales in (codes, codes.view(ml_dtypes.float8_e8m0fnu)):
         mx = gemmd.Quantized(one, scales, "mxfp8-e4m3")
         np.testing.assert_array_equal(mx.dequantize(), codes.view(ml_dtypes.float8_e8m0fnu).astype(np.float64))
-    with pytest.raises(ValueError, match=r"scales\[3, 0\] is nan; a scale must be finite"):
+    with pytest.raises(ValueError, match=r"scales\[3, 0\] is nan; it must be finite"):
         gemmd.Quantized(one[:4], np.array([[0], [1], [2], [255]], np.uint8), "mxfp8-e4m3")
     for code in range(256):
         scales = np.full((1, 1), code, np.uint8)
@@ -95,18 +103,19 @@ def test_a_thousand_blocks_are_as_exact_fractions_have_them(random, name, rule):
         x = np.where(random.random((lines, k)) < 0.1, np.round(x), x).astype(np.float32)
         x[random.random((lines, k)) < 0.1] = 0
         x = exact.held(name, x)
-        stored, scales, zero_points, tensor = exact.quantize(name, x, rule)
+        stored, scales, zero_points, offsets, tensor = exact.quantize(name, x, rule)
         q = gemmd.Quantized.of(x, name, 0, rule=rule)
         got = q.codes().view(q.element.dtype).astype(np.float64)
         assert got.tobytes() == stored.tobytes(), (x, got, stored)  # the signs of zeros too
         assert np.array_equal(q.scales.astype(np.float64), scales), (x, q.scales, scales)
         assert q.zero_points is None or np.array_equal(q.zero_points, zero_points), (x, q.zero_points)
         assert q.tensor_scale is None or q.tensor_scale[0, 0] == tensor, (x, q.tensor_scale)
+        assert q.offsets is None or np.array_equal(q.offsets.astype(np.float64), offsets), (x, q.offsets)
         count += scales.size
 
 
 def codec(x, name, rule):
-    words = ["quantize", name, *(str(each) for each in x.shape), "up" if rule == "round-up" else rule]
+    words = ["quantize", name, *(str(each) for each in x.shape), rule]
     done = subprocess.run([os.environ["GEMMD_CODEC"], *words], input=x.tobytes(), capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -128,12 +137,14 @@ def test_bits_are_those_of_kernels_quant(random, name, rule):
             for each in (q.codes(), q.scales, q.zero_points)
             if each is not None
         )
+        offsets = b"" if q.offsets is None else np.ascontiguousarray(q.offsets.T if axis else q.offsets).tobytes()
         flat = codes.reshape(-1)
         packed = _packing.pack(flat, q.element.bits) if q.element.bits < 8 else flat
         tensor = np.float32(1) if q.tensor_scale is None else q.tensor_scale
-        assert b"".join(each.tobytes() for each in (packed, *planes, tensor)) == theirs
+        assert b"".join(each.tobytes() for each in (packed, *planes, tensor)) + offsets == theirs
         assert q.type == name
-        assert q.nbytes == q.data.nbytes + sum(each.nbytes for each in planes) + (name == "nvfp4") * 4
+        small = sum(each.nbytes for each in planes) + len(offsets) + (name == "nvfp4") * 4
+        assert q.nbytes == q.data.nbytes + small
 
 
 @pytest.mark.parametrize("bits", [4, 6])
@@ -216,6 +227,7 @@ def planes(name, rows=4, columns=64, **others):
         "scales": q.scales,
         "zero_points": q.zero_points,
         "tensor_scale": q.tensor_scale,
+        "offsets": q.offsets,
         "type": name,
         **packed,
     }
@@ -230,8 +242,8 @@ def of(x, *words, **named):
     return gemmd.Quantized.of, (x, *words), named
 
 
-MX, NV, ZP = "mxfp8-e4m3", "nvfp4", "int4-g32-f16-zp"
-BAD_SCALES = [(np.nan, "nan"), (np.inf, "inf"), (-1.0, "-1")]
+MX, NV, ZP, OFFSET = "mxfp8-e4m3", "nvfp4", "int4-g32-f16-zp", "int4-g32-f16-offset"
+BAD_SCALES = [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")]
 
 
 @pytest.mark.parametrize(
@@ -253,12 +265,20 @@ BAD_SCALES = [(np.nan, "nan"), (np.inf, "inf"), (-1.0, "-1")]
         (planes(NV, shape=(4, 63)), ValueError, "data has 128 bytes; 4 x 63 elements of 4 bits are 126"),
         (planes(NV, shape=(0, 64)), ValueError, r"shape is \(0, 64\)"),
         (planes(ZP, zero_points=None), ValueError, "zero_points is missing"),
-        (planes(ZP, zero_points=np.full((4, 2), 16)), ValueError, r"\[0, 0\] is 16; of uint4 .* 0 to 15"),
+        (planes(ZP, zero_points=np.full((4, 2), 17)), ValueError, r"\[0, 0\] is 17; of uint4 .* 0 to 16"),
         (planes(ZP, zero_points=np.full((4, 2), -1)), ValueError, r"zero_points\[0, 0\] is -1"),
         (planes(ZP, zero_points=np.zeros((2, 4), int)), ValueError, r"zero_points have shape \(2, 4\); it must be"),
         (planes(ZP, zero_points=np.zeros((4, 2))), TypeError, "zero_points are float64"),
         (planes(ZP, scale_layout="blocked-128x4"), ValueError, "f16 scales it must be 'plain'"),
         (planes("int4-g32-f16", zero_points=np.zeros((4, 2), int)), ValueError, "int4-g32-f16 has none"),
+        (planes(NV, scales=np.full((4, 4), 0x81, np.uint8)), ValueError, r"\[0, 0\] is -0.00.*at least 0"),
+        (planes(OFFSET, offsets=None), ValueError, "offsets is missing; int4-g32-f16-offset has one"),
+        (planes(OFFSET, offsets=np.full((4, 2), np.nan, "f2")), ValueError, r"offsets\[0, 0\] is nan; .* finite"),
+        (planes(OFFSET, offsets=np.zeros((4, 2), "f4")), TypeError, "offsets are float32; they must be float16"),
+        (planes(OFFSET, offsets=np.zeros((2, 4), "f2")), ValueError, r"offsets have shape \(2, 4\); .* \(4, 2\)"),
+        (planes(OFFSET, zero_points=np.zeros((4, 2), int)), ValueError, "offsets are set beside zero_points"),
+        (planes(MX, offsets=np.zeros((4, 2))), ValueError, "offsets are set, and data is fp8_e4m3; only integers"),
+        (planes("int8-row", offsets=np.zeros((4, 1), "f4")), ValueError, "offsets are of blocks along K"),
         *((planes("int8-g32", scales=np.full((4, 2), bad, np.float32)), ValueError, rf"scales\[0, 0\] is {text}")
           for bad, text in BAD_SCALES),
         *((planes("int8-row", scales=np.float32([1, bad, 1, 1])), ValueError, rf"scales\[1, 0\] is {text}")
@@ -284,7 +304,9 @@ BAD_SCALES = [(np.nan, "nan"), (np.inf, "inf"), (-1.0, "-1")]
         (of(np.ones((0, 3))), ValueError, r"x has shape \(0, 3\)"),
         (of([[1.0]], "mxfp4"), ValueError, "axis is None; of mxfp4"),
         (of([[1.0]], "int5", 0), ValueError, "type is 'int5'"),
-        (of([[1.0]], "mxfp4", 0, rule="up"), ValueError, "rule is 'up'; it must be 'floor' or 'round-up'"),
+        (of([[1.0]], "mxfp4", 0, rule="up"), ValueError, "rule is 'up'; it must be 'floor' or 'round-up' or"),
+        (of([[1.0]], "int4-g32-f16", 0, rule="round-up"), ValueError, "it is of e8m0 scales; those of int4-g32-f16"),
+        (of([[1.0]], "int4-g32-f16-zp", 0, rule="full-range"), ValueError, "without zero points and offsets"),
         (of([[1.0]], "int8", 0, scale_layout="blocked-128x4"), ValueError, "it must be 'plain'"),
     ],
 )  # fmt: skip

@@ -36,6 +36,29 @@ BlockScale AffineScale(const QuantFormat& format, const ValueRange& block) {
   return result;
 }
 
+// The value of the largest magnitude has the lowest code.
+BlockScale FullRangeScale(const QuantFormat& format, const ValueRange& block) {
+  const FloatFormat& scales = *FormatOf(format.scaling.type);
+  const double lowest = RangeOf(format.element).lowest;
+  const double extreme = block.highest > -block.lowest ? block.highest : block.lowest;
+  BlockScale result;
+  if (extreme != 0) result.code = EncodeNearest(scales, extreme / lowest);
+  result.limit = -lowest * RoundingLimitOf(scales);
+  return result;
+}
+
+// The lowest value has the first code, the highest the last.
+BlockScale OffsetScale(const QuantFormat& format, const ValueRange& block) {
+  const FloatFormat& scales = *FormatOf(format.scaling.type);
+  const double wanted = (block.highest - block.lowest) / LargestElement(format.element);
+  BlockScale result;
+  result.code = EncodeNearest(scales, wanted);
+  result.offset_code = EncodeNearest(scales, block.lowest);
+  const double limit = RoundingLimitOf(scales);
+  if (wanted >= limit || std::abs(block.lowest) >= limit) result.limit = block.magnitude();
+  return result;
+}
+
 }  // namespace
 
 float TensorScale(const QuantFormat& format, const ValueRange& matrix) {
@@ -50,6 +73,8 @@ BlockScale ChooseScale(const QuantFormat& format, const ValueRange& block, float
     return {MxScale(format.element, block.magnitude(), rule), 0};
   }
   if (format.scaling.has_zero_points) return AffineScale(format, block);
+  if (format.scaling.has_offsets) return OffsetScale(format, block);
+  if (rule == ScaleRule::kFullRange && HasRule(format, rule)) return FullRangeScale(format, block);
   const FloatFormat& scales = *FormatOf(format.scaling.type);
   const bool has_sign = HasSign(format);
   const double magnitude = has_sign ? block.magnitude() : block.highest;
@@ -70,9 +95,14 @@ std::string ReasonOfRefusal(const QuantFormat& format, const BlockScale& scale, 
   }
   const double largest = RoundingLimitOf(*FormatOf(format.scaling.type));
   const absl::string_view scales = Name(format.scaling.type);
+  if (format.scaling.has_offsets) {
+    return absl::StrCat(element, " with ", scales, " scales and offsets holds blocks whose lowest ",
+                        "value has a magnitude below ", largest, " and that span less than ",
+                        LargestElement(format.element) * largest, "; bf16 ones hold more");
+  }
   if (!format.scaling.has_zero_points) {
-    return absl::StrCat(element, " with ", scales, " scales holds magnitudes below ",
-                        LargestElement(format.element) * largest, "; bf16 scales hold more");
+    return absl::StrCat(element, " with ", scales, " scales holds magnitudes below ", scale.limit,
+                        "; bf16 scales hold more");
   }
   const IntegerRange range = RangeOf(format.element);
   return absl::StrCat(element, " with ", scales, " scales and zero points holds blocks that span ",

@@ -1,4 +1,4 @@
-// Chooses the scale and zero point of a block by the values in it.
+// Chooses the scale, zero point and offset of a block by the values in it.
 #pragma once
 
 #include <cmath>
@@ -10,10 +10,10 @@
 
 namespace gemmd {
 
-// The range of the values of a block, or of a matrix.
+// The range of some values, and at first of 0.
 struct ValueRange {
-  double lowest = 0;   // at most 0
-  double highest = 0;  // at least 0
+  double lowest = 0;
+  double highest = 0;
 
   void Include(double value) {
     if (value < lowest) lowest = value;
@@ -25,6 +25,7 @@ struct ValueRange {
 struct BlockScale {
   std::uint32_t code = 0;
   int zero_point = 0;
+  std::uint32_t offset_code = 0;
   // A value that is less than `lowest`, or whose magnitude is `limit` or more, has no code.
   double lowest = -std::numeric_limits<double>::infinity();
   double limit = std::numeric_limits<double>::infinity();

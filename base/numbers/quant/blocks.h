@@ -55,8 +55,13 @@ void ForEachElement(const RealView& real, const Block& block, const Visit& visit
   }
 }
 
-inline ValueRange RangeOfBlock(const RealView& real, const Block& block) {
+// The range that the block's scale is chosen for. It holds 0, unless there is an offset.
+inline ValueRange RangeOfBlock(const QuantFormat& format, const RealView& real,
+                               const Block& block) {
   ValueRange range;
+  if (format.scaling.has_offsets) {
+    range.lowest = range.highest = real.at(block.lines.first, block.k.first);
+  }
   ForEachElement(real, block,
                  [&](std::int64_t line, std::int64_t k) { range.Include(real.at(line, k)); });
   return range;

@@ -8,18 +8,51 @@
 namespace gemmd {
 namespace {
 
-// Scales of tensors, of lines and of groups along K, with zero points or without.
-void AppendIntegers(absl::string_view name, DataType element, std::vector<NamedFormat>* formats) {
+constexpr std::uint16_t kGroups[] = {16, 32, 64, 128};  // of integers along K
+
+Scaling WithZeroPoints(Scaling scaling) {
+  scaling.has_zero_points = true;
+  return scaling;
+}
+
+Scaling WithOffsets(Scaling scaling) {
+  scaling.has_offsets = true;
+  return scaling;
+}
+
+// Scales of tensors, of lines and of groups along K, with zero points or without; groups of
+// unsigned integers have offsets too.
+void AppendBytes(absl::string_view name, DataType element, std::vector<NamedFormat>* formats) {
+  const auto append = [&](absl::string_view blocks, absl::string_view suffix,
+                          const Scaling& scaling) {
+    formats->push_back({absl::StrCat(name, "-", blocks, suffix), {element, scaling}});
+  };
   for (const bool zero_points : {false, true}) {
     const absl::string_view suffix = zero_points ? "-zp" : "";
-    const auto append = [&](absl::string_view scaling, std::uint16_t lines, std::uint16_t k) {
-      formats->push_back(
-          {absl::StrCat(name, "-", scaling, suffix),
-           {element, {true, DataType::kF32, lines, k, ScaleOrder::kAlongK, zero_points}}});
+    const auto shifted = [zero_points](const Scaling& scaling) {
+      return zero_points ? WithZeroPoints(scaling) : scaling;
     };
-    append("tensor", kWhole, kWhole);
-    append("row", 1, kWhole);
-    for (const std::uint16_t group : {32, 64, 128}) append(absl::StrCat("g", group), 1, group);
+    append("tensor", suffix, shifted(Scaling::kTensor));
+    append("row", suffix, shifted(Scaling::kVector));
+    for (const std::uint16_t group : kGroups) {
+      append(absl::StrCat("g", group), suffix, shifted({true, DataType::kF32, 1, group}));
+    }
+  }
+  if (element != DataType::kUint8) return;
+  for (const std::uint16_t group : kGroups) {
+    append(absl::StrCat("g", group), "-offset", WithOffsets({true, DataType::kF32, 1, group}));
+  }
+}
+
+void AppendNibbles(std::vector<NamedFormat>* formats) {
+  for (const std::uint16_t group : kGroups) {
+    for (const DataType scale : {DataType::kF16, DataType::kBf16, DataType::kF32}) {
+      const std::string name = absl::StrCat("int4-g", group, "-", Name(scale));
+      const Scaling scaling = {true, scale, 1, group};
+      formats->push_back({name, {DataType::kInt4, scaling}});
+      formats->push_back({name + "-zp", {DataType::kUint4, WithZeroPoints(scaling)}});
+      formats->push_back({name + "-offset", {DataType::kUint4, WithOffsets(scaling)}});
+    }
   }
 }
 
@@ -36,8 +69,8 @@ void AppendFp8(absl::string_view name, DataType element, std::vector<NamedFormat
 
 std::vector<NamedFormat> MakeFormats() {
   std::vector<NamedFormat> formats;
-  AppendIntegers("int8", DataType::kInt8, &formats);
-  AppendIntegers("uint8", DataType::kUint8, &formats);
+  AppendBytes("int8", DataType::kInt8, &formats);
+  AppendBytes("uint8", DataType::kUint8, &formats);
   AppendFp8("fp8-e4m3", DataType::kFp8E4M3, &formats);
   AppendFp8("fp8-e5m2", DataType::kFp8E5M2, &formats);
   const auto append_mx = [&](absl::string_view name, DataType element) {
@@ -51,14 +84,7 @@ std::vector<NamedFormat> MakeFormats() {
   formats.push_back(
       {"nvfp4",
        {DataType::kFp4E2M1, {true, DataType::kFp8E4M3, 1, 16, ScaleOrder::kAlongK, false, true}}});
-  for (const std::uint16_t group : {32, 64, 128}) {
-    for (const DataType scale : {DataType::kF16, DataType::kBf16}) {
-      const std::string name = absl::StrCat("int4-g", group, "-", Name(scale));
-      formats.push_back({name, {DataType::kInt4, {true, scale, 1, group}}});
-      formats.push_back(
-          {name + "-zp", {DataType::kUint4, {true, scale, 1, group, ScaleOrder::kAlongK, true}}});
-    }
-  }
+  AppendNibbles(&formats);
   return formats;
 }
 
@@ -66,13 +92,19 @@ std::vector<NamedFormat> MakeFormats() {
 
 bool HasSign(const QuantFormat& format) {
   const bool is_signed = !IsQuantizedInteger(format.element) || RangeOf(format.element).lowest < 0;
-  return is_signed || format.scaling.has_zero_points;
+  return is_signed || format.scaling.has_zero_points || format.scaling.has_offsets;
+}
+
+bool HasIntegerSums(const QuantFormat& format) {
+  return IsQuantizedInteger(format.element) && !format.scaling.has_offsets;
 }
 
 double BitsPerElement(const QuantFormat& format) {
   double bits = SizeBits(format.element);
   if (format.scaling.block_lines != kWhole && format.scaling.block_k != kWhole) {
-    bits += (SizeBits(format.scaling.type) + (format.scaling.has_zero_points ? 8 : 0)) /
+    const int number = SizeBits(format.scaling.type);
+    bits += (number + (format.scaling.has_zero_points ? 8 : 0) +
+             (format.scaling.has_offsets ? number : 0)) /
             (static_cast<double>(format.scaling.block_lines) *
              static_cast<double>(format.scaling.block_k));
   }

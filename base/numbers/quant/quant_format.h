@@ -17,11 +17,15 @@ struct QuantFormat {
 };
 
 // Returns whether it has codes for negative values, as all have but unsigned integers without zero
-// points.
+// points and offsets.
 bool HasSign(const QuantFormat& format);
 
-// Bits an element takes with its share of scales and zero points, in blocks that are whole. Scales
-// of whole lines and of the tensor count nothing.
+// Returns whether products of two such operands are integers times scales: it has integers, and no
+// offsets.
+bool HasIntegerSums(const QuantFormat& format);
+
+// Bits an element takes with its share of scales, zero points and offsets, in blocks that are
+// whole. Scales of whole lines and of the tensor count nothing.
 double BitsPerElement(const QuantFormat& format);
 
 struct NamedFormat {

@@ -35,13 +35,27 @@ Contents ContentsOf(const RealView& real, const Run& lines) {
   return contents;
 }
 
-// Returns the index of the block of (line, k) in the planes of scales and zero points.
+// Returns the index of the block of (line, k) in the planes of scales, zero points and offsets.
 std::int64_t BlockIndex(const QuantizedView& view, std::int64_t line, std::int64_t k) {
   const std::int64_t lines = view.scale_lines == 0 ? view.lines : view.scale_lines;
   return view.format.scaling.index(lines, view.k, line, k);
 }
 
 }  // namespace
+
+bool HasRule(const QuantFormat& format, ScaleRule rule) {
+  const Scaling& scaling = format.scaling;
+  switch (rule) {
+    case ScaleRule::kFloor:
+      break;
+    case ScaleRule::kRoundUp:
+      return scaling.type == DataType::kE8M0;
+    case ScaleRule::kFullRange:
+      return IsQuantizedInteger(format.element) && RangeOf(format.element).lowest < 0 &&
+             !scaling.has_zero_points && !scaling.has_offsets;
+  }
+  return true;
+}
 
 std::uint32_t QuantizedView::code(std::int64_t line, std::int64_t k_index) const {
   return LoadCode(codes, SizeBits(format.element), line * line_stride + k_index * k_stride);
@@ -64,9 +78,18 @@ int QuantizedView::zero_point(std::int64_t line, std::int64_t k_index) const {
   return RangeOf(format.element).lowest < 0 ? static_cast<std::int8_t>(byte) : byte;
 }
 
+double QuantizedView::offset(std::int64_t line, std::int64_t k_index) const {
+  if (!format.scaling.has_offsets) return 0;
+  const std::int64_t index = BlockIndex(*this, line, k_index);
+  return DecodeElement(format.scaling.type,
+                       LoadCode(offsets, SizeBits(format.scaling.type), index));
+}
+
 double QuantizedView::value(std::int64_t line, std::int64_t k_index) const {
   const double stored = DecodeElement(format.element, code(line, k_index));
-  return (stored - zero_point(line, k_index)) * scale(line, k_index);
+  const double scaled = (stored - zero_point(line, k_index)) * scale(line, k_index);
+  // Nothing is added where there are no offsets: a product of -0 stays.
+  return format.scaling.has_offsets ? scaled + offset(line, k_index) : scaled;
 }
 
 QuantizedView QuantizedMatrix::view() const {
@@ -78,6 +101,7 @@ QuantizedView QuantizedMatrix::view() const {
   view.line_stride = k;
   view.scales = scales.data();
   view.zero_points = format.scaling.has_zero_points ? zero_points.data() : nullptr;
+  view.offsets = format.scaling.has_offsets ? offsets.data() : nullptr;
   view.tensor_scale = tensor_scale;
   return view;
 }
@@ -144,7 +168,7 @@ struct Chosen {
     return format.scaling.block_lines == kWhole && format.scaling.block_k == kWhole;
   }
   ValueRange RangeOf(const RealView& real, const Block& block) const {
-    return has_one_block() ? whole : RangeOfBlock(real, block);
+    return has_one_block() ? whole : RangeOfBlock(format, real, block);
   }
   BlockScale ScaleOf(const ValueRange& block) const {
     return ChooseScale(format, block, tensor_scale, rule);
@@ -170,13 +194,18 @@ bool QuantizeRun(const Chosen& chosen, const RealView& real, const Rounding& rou
         static_cast<std::uint8_t*>(planes.zero_points)[scale_index] =
             static_cast<std::uint8_t>(of_block.zero_point);
       }
+      if (format.scaling.has_offsets) {
+        StoreCode(planes.offsets, scale_bits, scale_index, of_block.offset_code);
+      }
     }
-    // Exact, as QuantizedView::value() is. The quotients below are rounded to binary64, which moves
-    // none over a boundary between codes: value, scale and boundary have 24, 28 and 9 bits at most,
-    // so a quotient that is not on a boundary differs from it by 2^-38 of it or more.
+    // Exact. The quotients below are rounded to binary64, which moves none over a boundary between
+    // codes where there is no offset: value, scale and boundary have 24, 28 and 9 bits at most, so
+    // a quotient that is not on a boundary differs from it by 2^-38 of it or more.
     const double scale = DecodeElement(format.scaling.type, of_block.code) * chosen.tensor_scale;
+    const double offset =
+        format.scaling.has_offsets ? DecodeElement(format.scaling.type, of_block.offset_code) : 0;
     ForEachElement(real, block, [&](std::int64_t line, std::int64_t k) {
-      const double quotient = scale == 0 ? 0 : real.at(line, k) / scale;
+      const double quotient = scale == 0 ? 0 : (real.at(line, k) - offset) / scale;
       StoreCode(planes.codes, element_bits, line * planes.line_stride + k * planes.k_stride,
                 EncodeElement(format.element, quotient, of_block.zero_point, rounding,
                               static_cast<std::uint64_t>(line * real.k + k)));
@@ -265,10 +294,12 @@ absl::StatusOr<QuantizedMatrix> Quantize(const QuantFormat& format, const RealVi
   if (format.scaling.has_zero_points) {
     result.zero_points.resize(static_cast<std::size_t>(scale_count));
   }
+  if (format.scaling.has_offsets) result.offsets.resize(result.scales.size());
   const absl::StatusOr<float> tensor_scale =
       QuantizeInto(format, real, options,
                    {result.codes.data(), real.k, 1, result.scales.data(),
-                    result.zero_points.empty() ? nullptr : result.zero_points.data()});
+                    result.zero_points.empty() ? nullptr : result.zero_points.data(),
+                    result.offsets.empty() ? nullptr : result.offsets.data()});
   if (!tensor_scale.ok()) return tensor_scale.status();
   result.tensor_scale = *tensor_scale;
   return result;

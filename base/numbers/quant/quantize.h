@@ -11,9 +11,9 @@
 
 namespace gemmd {
 
-// A quantized operand where it lies: planes of codes, scales and zero points, each code packed as
-// packed_codes.h says. Or one of F32, F16 or BF16 elements without scales, which are their own
-// values.
+// A quantized operand where it lies: planes of codes, scales, zero points and offsets, each code
+// packed as packed_codes.h says. Or one of F32, F16 or BF16 elements without scales, which are
+// their own values.
 struct QuantizedView {
   QuantFormat format;
   std::int64_t lines = 0;
@@ -23,19 +23,22 @@ struct QuantizedView {
   std::int64_t k_stride = 1;
   const void* scales = nullptr;       // format.scaling.count() of them
   const void* zero_points = nullptr;  // as many; null unless the format has them
+  const void* offsets = nullptr;      // as many, of the scales' type; null unless it has them
   float tensor_scale = 1;             // 1 unless the format has one
-  // For a part of an operand: the lines that the planes of scales and zero points, whose addresses
-  // are those of the part's first line, were made for. 0: `lines`.
+  // For a part of an operand: the lines that the planes of scales, zero points and offsets, whose
+  // addresses are those of the part's first line, were made for. 0: `lines`.
   std::int64_t scale_lines = 0;
 
   std::uint32_t code(std::int64_t line, std::int64_t k_index) const;
-  // Describe the block of (line, k): its scale, that times the scale of the tensor, and its zero
-  // point. Exact.
+  // Describe the block of (line, k): its scale, that times the scale of the tensor, its zero point
+  // and its offset. Exact.
   double block_scale(std::int64_t line, std::int64_t k_index) const;
   double scale(std::int64_t line, std::int64_t k_index) const;
   int zero_point(std::int64_t line, std::int64_t k_index) const;
-  // Returns the value of element (line, k): exact, because code, scale and tensor scale have at
-  // most 9, 24 and 24 bits, and not both scales have more than 4. A NaN scale or code makes it NaN.
+  double offset(std::int64_t line, std::int64_t k_index) const;
+  // Returns the value of element (line, k). Without an offset it is exact, because code, scale and
+  // tensor scale have at most 9, 24 and 24 bits, and not both scales have more than 4; adding an
+  // offset rounds once. A NaN scale or code makes it NaN.
   double value(std::int64_t line, std::int64_t k_index) const;
 };
 
@@ -47,13 +50,19 @@ struct QuantizedMatrix {
   std::vector<std::uint8_t> codes;
   std::vector<std::uint8_t> scales;
   std::vector<std::uint8_t> zero_points;
+  std::vector<std::uint8_t> offsets;
   float tensor_scale = 1;
 
   QuantizedView view() const;
 };
 
-// The rule by which E8M0 scales are chosen; README.md has both rules.
-enum class ScaleRule : std::uint8_t { kFloor, kRoundUp };
+// The rule by which a format's scales are chosen; README.md has all. Each format has the first,
+// E8M0 scales the second, and signed integers without zero points and offsets the third: where a
+// format lacks a rule, it is as the first.
+enum class ScaleRule : std::uint8_t { kFloor, kRoundUp, kFullRange };
+
+// Returns whether the format has the rule.
+bool HasRule(const QuantFormat& format, ScaleRule rule);
 
 struct QuantizeOptions {
   ScaleRule scale_rule = ScaleRule::kFloor;
@@ -87,6 +96,7 @@ struct QuantizedPlanes {
   std::int64_t k_stride = 1;
   void* scales = nullptr;
   void* zero_points = nullptr;  // null unless the format has them
+  void* offsets = nullptr;      // likewise
 };
 
 // Quantizes into the caller's planes, whose contents mean nothing after an error, and returns the

@@ -33,6 +33,7 @@ void Describe(const load::WorkloadEntry& entry, client::Side side, v1::Operand* 
   client::SetPlane(planes.scales, operand->mutable_scales());
   if (planes.zero_points) client::SetPlane(*planes.zero_points, operand->mutable_zero_points());
   if (planes.tensor_scale) client::SetPlane(*planes.tensor_scale, operand->mutable_tensor_scale());
+  if (planes.offsets) client::SetPlane(*planes.offsets, operand->mutable_offsets());
   if (planes.blocks) client::SetBlocks(*planes.blocks, operand->mutable_quantization());
 }
 

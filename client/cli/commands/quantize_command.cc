@@ -34,6 +34,7 @@ struct QuantizeArguments {
 
 std::uint64_t BytesOf(const client::QuantizedArray& array) {
   return array.codes.view().size() + array.scales.view().size() + array.zero_points.view().size() +
+         array.offsets.view().size() +
          (array.format.scaling.has_tensor_scale ? sizeof array.tensor_scale : 0);
 }
 

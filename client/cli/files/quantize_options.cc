@@ -15,10 +15,13 @@ namespace gemmd::cli {
 void AddQuantizeChoices(CLI::App& app, QuantizeChoices& choices, const std::string& group) {
   CLI::Option* const rule =
       AddChoice(app, "--scale-rule",
-                Choices<ScaleRule>{{"floor", ScaleRule::kFloor}, {"round-up", ScaleRule::kRoundUp}},
+                Choices<ScaleRule>{{"floor", ScaleRule::kFloor},
+                                   {"round-up", ScaleRule::kRoundUp},
+                                   {"full-range", ScaleRule::kFullRange}},
                 choices.scale_rule,
-                "How e8m0 scales of mx formats are chosen: floor is OCP's rule and may saturate; "
-                "round-up never does")
+                "How scales are chosen. Of mx formats floor is OCP's rule and may saturate, and "
+                "round-up never does. Of int8 and int4 without zero points full-range uses their "
+                "lowest code too, with scales of either sign")
           ->default_str("floor");
   CLI::Option* const stochastic =
       app.add_option_function<std::uint64_t>(

@@ -27,6 +27,7 @@ Outcome CheckAllAreThere(const ScaleFiles& files, const std::string& prefix,
   if (format.scaling.has_tensor_scale && files.tensor_scale.empty()) {
     return missing("tensor-scale", "a scale of the tensor");
   }
+  if (format.scaling.has_offsets && files.offsets.empty()) return missing("offsets", "offsets");
   return std::nullopt;
 }
 
@@ -46,6 +47,9 @@ void AddScaleFiles(CLI::App& app, const std::string& prefix, const std::string& 
   add("zero-points", files.zero_points,
       ".npy of int8 or uint8, one for each scale; only for integer types");
   add("tensor-scale", files.tensor_scale, ".npy: one f32, which nvfp4 has beside its scales");
+  add("offsets", files.offsets,
+      ".npy, one for each scale and of its type, which is added to code * scale; only for integer "
+      "types in blocks");
 }
 
 Outcome ReadScaleFiles(const ScaleFiles& files, const std::string& prefix,
@@ -74,6 +78,9 @@ Outcome ReadScaleFiles(const ScaleFiles& files, const std::string& prefix,
   const DataType zero_point_type = ZeroPointType(operand.data.format().type);
   if (Outcome failure =
           read(files.zero_points, zero_point_type, !has_blocks, operand.zero_points)) {
+    return failure;
+  }
+  if (Outcome failure = read(files.offsets, scale_type, !has_blocks, operand.offsets)) {
     return failure;
   }
   return read(files.tensor_scale, DataType::kF32, true, operand.tensor_scale);

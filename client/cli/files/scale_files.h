@@ -1,4 +1,4 @@
-// Files of scales, zero points and the scale of the tensor that an operand has.
+// Files of scales, zero points, offsets and the scale of the tensor that an operand has.
 #pragma once
 
 #include <optional>
@@ -16,12 +16,15 @@ struct ScaleFiles {
   std::string scales;
   std::string zero_points;
   std::string tensor_scale;
+  std::string offsets;
 
-  bool empty() const { return scales.empty() && zero_points.empty() && tensor_scale.empty(); }
+  bool empty() const {
+    return scales.empty() && zero_points.empty() && tensor_scale.empty() && offsets.empty();
+  }
 };
 
-// Adds --PREFIXscales, --PREFIXzero-points and --PREFIXtensor-scale to that group, or to the
-// options without one. `line` is what has a scale of its own: "row of op(A)".
+// Adds --PREFIXscales, --PREFIXzero-points, --PREFIXtensor-scale and --PREFIXoffsets to that group,
+// or to the options without one. `line` is what has a scale of its own: "row of op(A)".
 void AddScaleFiles(CLI::App& app, const std::string& prefix, const std::string& line,
                    ScaleFiles& files, const std::string& group);
 

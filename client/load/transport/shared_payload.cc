@@ -31,6 +31,7 @@ client::SharedOperand Place(const client::InlineOperand& operand,
   if (operand.scales) shared.scales = operand.scales->format();
   if (operand.zero_points) shared.zero_points = operand.zero_points->format();
   if (operand.tensor_scale) shared.tensor_scale = operand.tensor_scale->format();
+  if (operand.offsets) shared.offsets = operand.offsets->format();
   shared.blocks = operand.blocks;
   return shared;
 }

@@ -172,11 +172,11 @@ def scale_values(scales: Array, element: ElementType) -> Array:
 
 
 def check_scales(scales: Array, element: ElementType) -> None:
-    """ValueError: one is negative, infinite or NaN."""
+    """ValueError: one is infinite or NaN, or is a negative one of E4M3."""
     values = scale_values(scales, element)
-    with np.errstate(invalid="ignore"):
-        wrong = ~(np.isfinite(values) & (values >= 0))
-    refuse("scales", values, wrong, "a scale must be finite and at least 0")
+    refuse("scales", values, ~np.isfinite(values), "it must be finite")
+    if element.name == "fp8_e4m3":
+        refuse("scales", values, values < 0, "of fp8_e4m3 it must be at least 0")
 
 
 def zero_points(given: Any, form: Format, scales: Array) -> Array:
@@ -189,11 +189,29 @@ def zero_points(given: Any, form: Format, scales: Array) -> Array:
     if array.shape != scales.shape and (array.size != scales.size or scales.size not in scales.shape):
         raise ValueError(f"zero_points have shape {array.shape}; it must be that of scales, {scales.shape}")
     first, last = limits_of(form.element.name)
+    last += form.element.name == "uint4"  # GPTQ has 16
     outside = (array < first) | (array > last)
     refuse("zero_points", array, outside, f"of {form.element.name} it must be {first} to {last}")
     points: Array = np.ascontiguousarray(array, dtype=form.zero_point.code)
     shaped: Array = points.reshape(scales.shape)
     return shaped
+
+
+def offsets(given: Any, form: Format, scales: Array) -> Array:
+    """As many as scales, of their type."""
+    if not form.element.is_integer:
+        raise ValueError(f"offsets are set, and data is {form.element.name}; only integers have offsets")
+    if not form.has_blocks:
+        raise ValueError("offsets are set, and scales are of whole lines; offsets are of blocks along K")
+    array = to_numpy(given, "offsets")
+    if not _holds(array, form.scale):
+        raise TypeError(f"offsets are {array.dtype}; they must be {form.scale.numpy_name} as scales are")
+    if array.shape != scales.shape:
+        raise ValueError(f"offsets have shape {array.shape}; it must be that of scales, {scales.shape}")
+    values = scale_values(array, form.scale)
+    refuse("offsets", values, ~np.isfinite(values), "it must be finite")
+    found: Array = np.ascontiguousarray(array).view(form.scale.stored_dtype)
+    return found
 
 
 def tensor_scale(given: Any, form: Format) -> Array:
@@ -208,8 +226,8 @@ def tensor_scale(given: Any, form: Format) -> Array:
     if array.size != 1:
         raise ValueError(f"tensor_scale has shape {array.shape}; it must be one number")
     value = array.reshape(1, 1)
-    if not (np.isfinite(value[0, 0]) and value[0, 0] >= 0):
-        raise ValueError(f"tensor_scale is {value[0, 0]}; it must be finite and at least 0")
+    if not np.isfinite(value[0, 0]):
+        raise ValueError(f"tensor_scale is {value[0, 0]}; it must be finite")
     return value
 
 

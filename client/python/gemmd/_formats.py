@@ -10,6 +10,7 @@ from gemmd import types
 from gemmd.types import ElementType
 
 WHOLE = 0  # a block that takes the whole of a dimension
+_GROUPS = (16, 32, 64, 128)  # of integers along K
 
 
 class Format(NamedTuple):
@@ -25,6 +26,7 @@ class Format(NamedTuple):
     block_k: int
     has_zero_points: bool = False
     has_tensor_scale: bool = False
+    has_offsets: bool = False
 
     @property
     def has_blocks(self) -> bool:
@@ -33,8 +35,13 @@ class Format(NamedTuple):
 
     @property
     def has_sign(self) -> bool:
-        """Whether there are codes for negative values: all have but uint8 without zero points."""
-        return self.element.name not in ("uint8", "uint4") or self.has_zero_points
+        """Whether there are codes for negative values: all have but uint8 without zero points and offsets."""
+        return self.element.name not in ("uint8", "uint4") or self.has_zero_points or self.has_offsets
+
+    @property
+    def has_full_range(self) -> bool:
+        """Whether scales of either sign may use the lowest code: of signed integers that scales alone scale."""
+        return self.element.name in ("int8", "int4") and not self.has_zero_points and not self.has_offsets
 
     @property
     def zero_point(self) -> ElementType:
@@ -56,14 +63,19 @@ def _make() -> list[Format]:
     def add(
         name: str, element: str, scale: str, lines: int, k: int, zero: bool = False, tensor: bool = False
     ) -> None:
-        formats.append(Format(name, types.by_name(element), types.by_name(scale), lines, k, zero, tensor))
+        has_offsets = name.endswith("-offset")
+        formats.append(
+            Format(name, types.by_name(element), types.by_name(scale), lines, k, zero, tensor, has_offsets)
+        )
 
     for element in ("int8", "uint8"):
         for suffix in ("", "-zp"):
             add(f"{element}-tensor{suffix}", element, "f32", WHOLE, WHOLE, bool(suffix))
             add(f"{element}-row{suffix}", element, "f32", 1, WHOLE, bool(suffix))
-            for group in (32, 64, 128):
+            for group in _GROUPS:
                 add(f"{element}-g{group}{suffix}", element, "f32", 1, group, bool(suffix))
+    for group in _GROUPS:
+        add(f"uint8-g{group}-offset", "uint8", "f32", 1, group)
     for element in ("fp8-e4m3", "fp8-e5m2"):
         add(f"{element}-tensor", element, "f32", WHOLE, WHOLE)
         add(f"{element}-row", element, "f32", 1, WHOLE)
@@ -73,10 +85,11 @@ def _make() -> list[Format]:
         add(f"mx{element}", element, "e8m0", 1, 32)
     add("mxfp4", "fp4_e2m1", "e8m0", 1, 32)
     add("nvfp4", "fp4_e2m1", "fp8_e4m3", 1, 16, tensor=True)
-    for group in (32, 64, 128):
-        for scale in ("f16", "bf16"):
+    for group in _GROUPS:
+        for scale in ("f16", "bf16", "f32"):
             add(f"int4-g{group}-{scale}", "int4", scale, 1, group)
             add(f"int4-g{group}-{scale}-zp", "uint4", scale, 1, group, zero=True)
+            add(f"int4-g{group}-{scale}-offset", "uint4", scale, 1, group)
     return formats
 
 
@@ -116,7 +129,7 @@ def by_name(name: str, axis: int | None) -> Format:
 
 
 def of_blocks(element: ElementType, block_lines: int, block_k: int) -> list[Format]:
-    """The formats of these elements in such blocks, those without zero points first. ValueError: there is none."""
+    """The formats of these elements in such blocks, those of scales alone first. ValueError: there is none."""
     formats = [each for each in FORMATS.values() if each.element == element]
     found = [
         each for each in formats if each.has_blocks and (each.block_lines, each.block_k) == (block_lines, block_k)
@@ -126,7 +139,7 @@ def of_blocks(element: ElementType, block_lines: int, block_k: int) -> list[Form
             f"block_lines x block_k is {block_lines} x {block_k}; of {element.name} it must be "
             f"{_known_blocks(formats) or 'left out'}"
         )
-    return sorted(found, key=lambda each: each.has_zero_points)
+    return sorted(found, key=lambda each: each.has_zero_points or each.has_offsets)
 
 
 def of_lines(element: ElementType) -> list[Format]:

@@ -14,7 +14,7 @@ DETERMINISM = {name.lower(): number for name, number in _messages.enum_numbers("
 PRIORITIES = {
     name.removeprefix("PRIORITY_").lower(): number for name, number in _messages.enum_numbers("Priority").items()
 }
-DATA, SCALES, ZERO_POINTS, TENSOR_SCALE = 0, 1, 2, 3  # PlaneName
+DATA, SCALES, ZERO_POINTS, TENSOR_SCALE, OFFSETS = 0, 1, 2, 3, 4  # PlaneName
 PLANES = {number: name.lower() for name, number in _messages.enum_numbers("PlaneName").items()}  # Operand's fields
 
 
@@ -30,7 +30,7 @@ INLINE = Place()
 
 
 class OperandSpec(NamedTuple):
-    """Operand in matrix.proto. scaling: its planes of scales, zero points and the tensor's scale, as there are."""
+    """Operand in matrix.proto. scaling: its planes but for the data, as there are."""
 
     data: Plane
     scaling: tuple[tuple[int, Plane], ...] = ()  # by PlaneName

@@ -33,9 +33,7 @@ def _arrays_of(operand: Any) -> Iterator[Array]:
     if isinstance(operand, np.ndarray):
         yield operand
     elif isinstance(operand, Quantized):
-        stored = operand.stored
-        planes = (stored.data, stored.scales, stored.zero_points, stored.tensor_scale)
-        yield from (each for each in planes if each is not None)
+        yield from operand.stored.planes
     elif isinstance(operand, Resident) and operand.source is not None:
         yield from (laid.first for _, laid in operand.source.keeps)
 

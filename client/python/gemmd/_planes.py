@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gemmd import _layout, types
-from gemmd._header import DATA, SCALES, TENSOR_SCALE, ZERO_POINTS, OperandSpec
+from gemmd._header import DATA, OFFSETS, SCALES, TENSOR_SCALE, ZERO_POINTS, OperandSpec
 from gemmd._layout import COLUMN_MAJOR, ROW_MAJOR, Array, Blocks, Laid, Plane
 from gemmd._scale_layout import LAYOUTS
 from gemmd._stored import Stored
@@ -61,6 +61,7 @@ def of_quantized(x: Quantized, is_left: bool | None, is_packed: bool) -> Planes:
         (SCALES, scales, stored.format.scale),
         (ZERO_POINTS, zero_points, stored.format.zero_point),
         (TENSOR_SCALE, stored.tensor_scale, types.by_name("f32")),
+        (OFFSETS, stored.offsets, stored.format.scale),
     ):
         if plane is not None:
             rows, columns = plane.shape

@@ -6,7 +6,7 @@ from typing import Any
 
 from gemmd import _checks, _formats, _planes, types
 from gemmd._digest import Source
-from gemmd._header import SCALES, TENSOR_SCALE, ZERO_POINTS, OperandSpec
+from gemmd._header import OFFSETS, SCALES, TENSOR_SCALE, ZERO_POINTS, OperandSpec
 from gemmd._inputs import to_numpy
 from gemmd._layout import Blocks, Plane
 from gemmd._scale_layout import LAYOUTS, PLAIN
@@ -47,5 +47,7 @@ def _stored_form(data: Plane, store_as: str, axis: int) -> OperandSpec:
         scaling.append((ZERO_POINTS, Plane(form.zero_point.number, rows, columns)))
     if form.has_tensor_scale:
         scaling.append((TENSOR_SCALE, Plane(types.by_name("f32").number, 1, 1)))
+    if form.has_offsets:
+        scaling.append((OFFSETS, Plane(form.scale.number, rows, columns)))
     blocks = Blocks(form.block_k, form.block_lines, LAYOUTS[PLAIN]) if form.has_blocks else None
     return OperandSpec(data._replace(type=form.element.number), tuple(scaling), blocks)

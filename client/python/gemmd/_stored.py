@@ -32,6 +32,13 @@ class Stored(NamedTuple):
     tensor_scale: Array | None = None
     scale_layout: str = PLAIN
     axis: int | None = None
+    offsets: Array | None = None
+
+    @property
+    def planes(self) -> tuple[Array, ...]:
+        """Those that there are, in the order in which they lie in shared memory."""
+        all_planes = (self.data, self.scales, self.zero_points, self.tensor_scale, self.offsets)
+        return tuple(each for each in all_planes if each is not None)
 
     def placed_in(self, memory: Array) -> Stored:
         """The same with its planes one after another in memory: 1-D uint8, large enough."""
@@ -48,9 +55,15 @@ class Stored(NamedTuple):
             at += plane.nbytes
             return copy.T if is_turned else copy
 
-        planes = [place(each) for each in (self.data, self.scales, self.zero_points, self.tensor_scale)]
-        assert planes[0] is not None
-        return self._replace(data=planes[0], scales=planes[1], zero_points=planes[2], tensor_scale=planes[3])
+        data = place(self.data)
+        assert data is not None
+        return self._replace(
+            data=data,
+            scales=place(self.scales),
+            zero_points=place(self.zero_points),
+            tensor_scale=place(self.tensor_scale),
+            offsets=place(self.offsets),
+        )
 
     def transposed(self) -> Stored:
         """The same the other way round: lines that were rows are columns."""
@@ -70,6 +83,7 @@ class Stored(NamedTuple):
             data=self.data if is_flat else self.data.T,
             scales=turned(self.scales),
             zero_points=turned(self.zero_points),
+            offsets=turned(self.offsets),
             axis=None if self.axis is None else 1 - self.axis,
         )
 
@@ -83,7 +97,7 @@ class Stored(NamedTuple):
         return flat.reshape(columns, rows).T if self.order == "F" else flat.reshape(rows, columns)
 
     def values(self) -> Array:
-        """Rows x columns of float64, exact."""
+        """Rows x columns of float64: exact, but for one rounding where there are offsets."""
         element = self.format.element
         if element.bits > 8:
             return _checks.scale_values(self.data, element)
@@ -92,6 +106,8 @@ class Stored(NamedTuple):
             real = real - self._spread(self.zero_points.astype(np.float64))
         if self.scales is not None:
             real = real * self._spread(_checks.scale_values(self.scales, self.format.scale))
+        if self.offsets is not None:
+            return real + self._spread(_checks.scale_values(self.offsets, self.format.scale))
         return real if self.tensor_scale is None else real * float(self.tensor_scale[0, 0])
 
     def _spread(self, plane: Array) -> Array:
@@ -118,6 +134,7 @@ def check(
     type: str | None,  # noqa: A002
     zero_points: Any,
     tensor_scale: Any,
+    offsets: Any,
     block_k: int | None,
     block_lines: int | None,
     scale_layout: str,
@@ -141,7 +158,9 @@ def check(
     element = named.element if named else types.of_dtype(array.dtype) if type is None else types.by_name(type)
     plane, size, lies = _checks.data(array, element, shape, order)
     if scales is None:
-        _check_nothing_else(element, named, zero_points, tensor_scale, block_k)
+        _check_nothing_else(
+            element, named, zero_points=zero_points, tensor_scale=tensor_scale, offsets=offsets, block_k=block_k
+        )
         return Stored(named or Format("", element, _F32, WHOLE, WHOLE), size, lies, plane, axis=axis)
     if not element.is_quantized:
         raise ValueError(f"scales are set; a {element.name} matrix has no scales")
@@ -158,26 +177,30 @@ def check(
     _checks.check_scales(factors, form.scale)
     points = None if zero_points is None else _checks.zero_points(zero_points, form, factors)
     tensor = None if tensor_scale is None else _checks.tensor_scale(tensor_scale, form)
+    added = None if offsets is None else _checks.offsets(offsets, form, factors)
+    if points is not None and added is not None:
+        raise ValueError("offsets are set beside zero_points; a block has one of both")
+    has = form._replace(
+        has_zero_points=points is not None, has_tensor_scale=tensor is not None, has_offsets=added is not None
+    )
     if named is not None:
-        _check_planes(named, points is not None, tensor is not None)
-    form = form._replace(has_zero_points=points is not None, has_tensor_scale=tensor is not None)
-    return Stored(form, size, lies, plane, factors, points, tensor, scale_layout, axis)
+        _check_planes(named, has)
+    return Stored(has, size, lies, plane, factors, points, tensor, scale_layout, axis, added)
 
 
-def _check_nothing_else(
-    element: types.ElementType, named: Format | None, zero_points: Any, tensor_scale: Any, block_k: int | None
-) -> None:
-    for name, value in (("zero_points", zero_points), ("tensor_scale", tensor_scale), ("block_k", block_k)):
+def _check_nothing_else(element: types.ElementType, named: Format | None, **others: Any) -> None:
+    for name, value in others.items():
         if value is not None:
             raise ValueError(f"{name} is set, and scales are missing")
     if named is not None or element.needs_scales:
         raise ValueError(f"scales are missing; {named.name if named else element.name} goes with scales")
 
 
-def _check_planes(named: Format, has_zero_points: bool, has_tensor_scale: bool) -> None:
+def _check_planes(named: Format, given: Format) -> None:
     for name, has, wants in (
-        ("zero_points", has_zero_points, named.has_zero_points),
-        ("tensor_scale", has_tensor_scale, named.has_tensor_scale),
+        ("zero_points", given.has_zero_points, named.has_zero_points),
+        ("tensor_scale", given.has_tensor_scale, named.has_tensor_scale),
+        ("offsets", given.has_offsets, named.has_offsets),
     ):
         if has != wants:
             raise ValueError(

@@ -16,7 +16,7 @@ from gemmd._stored import Stored
 
 
 class Quantized:
-    """A matrix of stored elements, each worth (what is stored - zero point) * scale * scale of the tensor.
+    """A matrix of stored elements, each worth (what is stored - zero point) * scale * scale of the tensor + offset.
 
     data: rows x columns, M x K as the left factor or K x N as the right one: of NumPy's type for the elements, or
         their codes as uint8 (uint16 of bf16), one a byte. With shape=(rows, columns) elements of 4 and 6 bits are
@@ -29,6 +29,7 @@ class Quantized:
         them, or codes as uint8 (E8M0, FP8_E4M3) or uint16 (bf16). None: int8 and fp8 may go without, each is 1.
     zero_points: of integers, one for each scale, within the elements' range.
     tensor_scale: one number, nvfp4's.
+    offsets: of integers in blocks, instead of zero points: in the shape and the type of scales.
     block_k, block_lines: elements of K, and lines (1), that share a scale, where `type` is no format's name.
     scale_layout: "plain", or "blocked-128x4": tcgen05's tiles, as torchao's to_blocked() makes them.
     axis: where the lines are: 0 for rows (a left factor), 1 for columns (a right one). None: by the scales' shape.
@@ -48,6 +49,7 @@ class Quantized:
         *,
         zero_points: Any = None,
         tensor_scale: Any = None,
+        offsets: Any = None,
         block_k: int | None = None,
         block_lines: int | None = None,
         scale_layout: str = PLAIN,
@@ -56,7 +58,18 @@ class Quantized:
         order: str | None = None,
     ) -> None:
         self.stored = _stored.check(
-            data, scales, type, zero_points, tensor_scale, block_k, block_lines, scale_layout, axis, shape, order
+            data,
+            scales,
+            type,
+            zero_points,
+            tensor_scale,
+            offsets,
+            block_k,
+            block_lines,
+            scale_layout,
+            axis,
+            shape,
+            order,
         )
 
     @classmethod
@@ -75,7 +88,8 @@ class Quantized:
             else "...-row".
         axis: where the lines are: 0 for rows (a left factor), 1 for columns (a right one). One scale for the
             tensor, or for 128 x 128 elements, needs none.
-        rule: of mxfp8, mxfp6 and mxfp4: "floor" saturates what is over the largest element, "round-up" nothing.
+        rule: of mxfp8, mxfp6 and mxfp4: "floor" saturates what is over the largest element, "round-up" nothing. Of
+            int8 and int4 without zero points "full-range" uses the lowest code too, with scales of either sign.
 
         The codes lie as x does, in C or Fortran order. ValueError: the format cannot hold an element, which the
         error names with the limit: NaN, infinity, and what docs/quantization.md says of each format.
@@ -83,6 +97,7 @@ class Quantized:
         form = _formats.by_name(type, axis)
         _checks.choice("axis", axis, (None, 0, 1))
         _checks.choice("rule", rule, RULES)
+        _quantize.check_rule(form, rule)
         _checks.choice("scale_layout", scale_layout, tuple(LAYOUTS))
         if axis is None and form.block_lines != form.block_k:
             raise ValueError(
@@ -94,7 +109,7 @@ class Quantized:
         elements = np.empty(real.shape, np.uint8, order="F" if order == "F" else "C")
         turned = axis == 1
         lines = real.T if turned else real
-        if (found := _quantize.refused(lines, form)) is not None:
+        if (found := _quantize.refused(lines, form, rule)) is not None:
             wrong, limit = found
             _checks.refuse("x", real, wrong.T if turned else wrong, limit)
         made = _quantize.encode_lines(lines, form, rule, elements.T if turned else elements)
@@ -119,6 +134,7 @@ class Quantized:
                 made.tensor_scale,
                 scale_layout,
                 None if form.block_lines == form.block_k else axis,
+                _turned(made.offsets, turned),
             )
         )
 
@@ -164,6 +180,11 @@ class Quantized:
         return self.stored.tensor_scale
 
     @property
+    def offsets(self) -> Array | None:
+        """In the shape and the type of scales."""
+        return self.stored.offsets
+
+    @property
     def scale_layout(self) -> str:
         """How scales lie: "plain" or "blocked-128x4"."""
         return self.stored.scale_layout
@@ -201,11 +222,7 @@ class Quantized:
     @property
     def nbytes(self) -> int:
         """Bytes of all planes."""
-        return sum(
-            each.nbytes
-            for each in (self.data, self.scales, self.zero_points, self.tensor_scale)
-            if each is not None
-        )
+        return sum(each.nbytes for each in self.stored.planes)
 
     def placed_in(self, memory: Array) -> Quantized:
         """A copy whose planes lie one after another in memory, as products find them in Client.shared()'s.
@@ -230,6 +247,8 @@ class Quantized:
 
     def dequantize(self, dtype: Any = "float64") -> Array:
         """The values, rows x columns: exact as float64, else rounded once to float32, float16 or bf16.
+
+        With offsets float64 is rounded too.
 
         ValueError: that type cannot hold a value.
         """

@@ -14,6 +14,7 @@ from gemmd._durations import deadline_of, lease_of
 from gemmd._encoded import bad_response
 from gemmd._header import (
     DATA,
+    OFFSETS,
     SCALES,
     TENSOR_SCALE,
     ZERO_POINTS,
@@ -171,6 +172,7 @@ class Resident:
             self.element.name,
             zero_points=found.get(ZERO_POINTS),
             tensor_scale=found.get(TENSOR_SCALE),
+            offsets=found.get(OFFSETS),
             **blocks,
             **packed,
         )

@@ -109,7 +109,8 @@ VectorElements ElementsOf(const PackedPlaces& places, WeightPlane plane) {
 
 // Returns whether kernels take the scales of B, whose format is that.
 bool TakesScales(CodeFormat format, const Scaling& scaling) {
-  if (!scaling.has_scales || scaling.order == ScaleOrder::kTiles128x4) return false;
+  if (!scaling.has_scales || scaling.has_offsets) return false;
+  if (scaling.order == ScaleOrder::kTiles128x4) return false;
   if (scaling.has_tensor_scale && format != CodeFormat::kNvfp4) return false;
   const bool are_of_group = scaling.block_lines == 1 && scaling.block_k == hopper::quant::kGroupK;
   switch (format) {

@@ -154,6 +154,7 @@ absl::StatusOr<OperandSpec> DecodeOperand(absl::string_view field, const v1::Ope
   decode("scales", wire.has_scales(), wire.scales(), &operand.scales);
   decode("zero_points", wire.has_zero_points(), wire.zero_points(), &operand.zero_points);
   decode("tensor_scale", wire.has_tensor_scale(), wire.tensor_scale(), &operand.tensor_scale);
+  decode("offsets", wire.has_offsets(), wire.offsets(), &operand.offsets);
   if (wire.has_quantization()) {
     status.Update(DecodeBlocks(absl::StrCat(field, ".quantization"), wire.quantization(),
                                &operand.blocks.emplace()));

@@ -101,6 +101,7 @@ v1::Operand EncodeForm(const OperandForm& form) {
   if (form.tensor_scale.has_value()) {
     EncodePlane(*form.tensor_scale, operand.mutable_tensor_scale());
   }
+  if (form.offsets.has_value()) EncodePlane(*form.offsets, operand.mutable_offsets());
   if (form.blocks.has_value()) {
     v1::Quantization& wire = *operand.mutable_quantization();
     wire.set_block_k(form.blocks->block_k);

@@ -39,11 +39,12 @@ constexpr Table<v1::OperandName, OperandName, 4> kOperands = {{
     {v1::BIAS, OperandName::kBias},
 }};
 
-constexpr Table<v1::PlaneName, PlaneName, 4> kPlanes = {{
+constexpr Table<v1::PlaneName, PlaneName, 5> kPlanes = {{
     {v1::DATA, PlaneName::kData},
     {v1::SCALES, PlaneName::kScales},
     {v1::ZERO_POINTS, PlaneName::kZeroPoints},
     {v1::TENSOR_SCALE, PlaneName::kTensorScale},
+    {v1::OFFSETS, PlaneName::kOffsets},
 }};
 
 constexpr Table<v1::StageName, Stage, kStageCount> kStages = {{

@@ -330,6 +330,28 @@ TEST_F(MatmulTest, AFormatsNameSaysWhatItsScalesAre) {
   EXPECT_EQ(request.payload(5).plane(), v1::ZERO_POINTS);
 }
 
+TEST_F(MatmulTest, OffsetsAreOfTheScalesType) {
+  server_.Then(Answer(2, 2, "abcd"));
+  const std::string a = directory_.File(
+      "a.npy", NpyBytes(NpyDictionaryText("<f4", "(2, 40)"), std::string(320, '\0')));
+  const std::string codes =
+      directory_.File("i.npy", NpyBytes(NpyDictionaryText("<V1", "(40, 2)"), std::string(80, 7)));
+  const std::string numbers =
+      directory_.File("o.npy", NpyBytes(NpyDictionaryText("<f4", "(3, 2)"), std::string(24, 'o')));
+  const ProcessResult result = Gemm({"matmul", a, codes, "--type", "b=int4-g16-f32-offset",
+                                     "--b-scales", numbers, "--b-offsets", numbers});
+  ASSERT_EQ(result.exit_code, 0) << result.error;
+  const v1::MatmulRequest request = server_.requests().at(0);
+  const v1::Operand& b = request.header().b();
+  EXPECT_EQ(b.data().type(), v1::UINT4);
+  EXPECT_EQ(b.offsets().type(), v1::F32);
+  EXPECT_EQ(b.offsets().rows(), 3U);
+  EXPECT_FALSE(b.has_zero_points());
+  ASSERT_EQ(request.payload_size(), 4);
+  EXPECT_EQ(request.payload(3).plane(), v1::OFFSETS);
+  EXPECT_EQ(request.payload(3).data(), std::string(24, 'o'));
+}
+
 // Codes without their scales are other numbers.
 TEST_F(MatmulTest, AFormatsFilesMustAllBeThere) {
   const std::string scales =
@@ -340,6 +362,7 @@ TEST_F(MatmulTest, AFormatsFilesMustAllBeThere) {
       {{"--type", "a=int8-row"}, "--a-scales: the type has scales, and no file says which"},
       {{"--type", "b=int8-g32"}, "--b-scales: the type has scales"},
       {{"--type", "b=int8-g32-zp", "--b-scales", scales}, "--b-zero-points: the type has zero"},
+      {{"--type", "b=uint8-g32-offset", "--b-scales", scales}, "--b-offsets: the type has offsets"},
   };
   const ProcessResult nvfp4 =
       Gemm({"matmul", codes, b_, "--type", "a=nvfp4", "--a-scales", scales});

@@ -55,7 +55,9 @@ TEST(QuantizeTest, EveryFormatIsThatOfTheKernelsToTheBit) {
     for (const KAxis axis : {KAxis::kRows, KAxis::kColumns}) {
       for (const bool is_tiled : {false, true}) {
         QuantizeRequest request{named.name, axis, is_tiled, {}};
-        request.options.scale_rule = ScaleRule::kRoundUp;
+        for (const ScaleRule rule : {ScaleRule::kRoundUp, ScaleRule::kFullRange}) {
+          if (HasRule(named.format, rule)) request.options.scale_rule = rule;
+        }
         request.options.rounding = {true, 7};
         QuantFormat format = named.format;
         if (is_tiled) {
@@ -75,6 +77,7 @@ TEST(QuantizeTest, EveryFormatIsThatOfTheKernelsToTheBit) {
         EXPECT_EQ(array.codes.view(), View(truth->codes)) << named.name;
         EXPECT_EQ(array.scales.view(), View(truth->scales)) << named.name;
         EXPECT_EQ(array.zero_points.view(), View(truth->zero_points)) << named.name;
+        EXPECT_EQ(array.offsets.view(), View(truth->offsets)) << named.name;
         EXPECT_EQ(array.tensor_scale, truth->tensor_scale) << named.name;
 
         const absl::StatusOr<Matrix> back = Dequantize(array);
@@ -144,6 +147,16 @@ TEST(QuantizeTest, RefusalsNameTheElementTheTypeAndTheFormat) {
                 HasSubstr("element (1, 3) is inf"));
   }
   const Matrix good = F32(3, 4, std::vector<float>(12, 1));
+  QuantizeRequest ruled{"int8-row", KAxis::kRows, false, {}};
+  ruled.options.scale_rule = ScaleRule::kRoundUp;
+  EXPECT_EQ(why(good, ruled),
+            "scale rule round-up: it is of e8m0 scales; those of int8-row are f32");
+  ruled = {"uint8-row", KAxis::kRows, false, {}};
+  ruled.options.scale_rule = ScaleRule::kFullRange;
+  EXPECT_EQ(
+      why(good, ruled),
+      "scale rule full-range: it is of int8 and int4 formats without zero points and offsets, "
+      "not of uint8-row");
   EXPECT_THAT(why(good, {"int9-row", KAxis::kRows, false, {}}),
               HasSubstr("format 'int9-row': is int8-row or uint8-row meant? docs/quantization.md"));
   EXPECT_THAT(why(good, {"int8-g32", KAxis::kRows, true, {}}),

@@ -73,6 +73,7 @@ TEST_F(QuantizedFileTest, EveryFormatComesBackAsItWas) {
           EXPECT_EQ(read->codes.view(), array.codes.view()) << named.name;
           EXPECT_EQ(read->scales.view(), array.scales.view()) << named.name;
           EXPECT_EQ(read->zero_points.view(), array.zero_points.view()) << named.name;
+          EXPECT_EQ(read->offsets.view(), array.offsets.view()) << named.name;
           EXPECT_EQ(read->tensor_scale, array.tensor_scale) << named.name;
         }
       }

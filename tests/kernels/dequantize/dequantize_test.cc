@@ -40,6 +40,7 @@ struct Case {
     view.k_stride = lines_are_rows ? layout.column_stride() : layout.row_stride();
     if (operand.scaling.has_scales) view.scales = operand.quantized.scales.data();
     if (operand.scaling.has_zero_points) view.zero_points = operand.quantized.zero_points.data();
+    if (operand.scaling.has_offsets) view.offsets = operand.quantized.offsets.data();
     view.tensor_scale = operand.quantized.tensor_scale;
 
     d.element = layout.type;
@@ -52,6 +53,7 @@ struct Case {
     d.k_stride = view.k_stride;
     d.scales = view.scales;
     d.zero_points = view.zero_points;
+    d.offsets = view.offsets;
     if (operand.scaling.has_tensor_scale) d.tensor_scale = &operand.quantized.tensor_scale;
     d.line_scales = line_scales.data();
     d.line_factors = operand.scaling.has_tensor_scale ? line_factors.data() : line_scales.data();

@@ -90,6 +90,7 @@ TEST(QuantizedFreivaldsPlanes, EachPlaneCounts) {
       {"mxfp4", [](auto* o) { o->quantized.scales[0] += 4; }},
       {"int4-g32-f16-zp", [](auto* o) { o->quantized.zero_points[0] ^= 8; }},
       {"nvfp4", [](auto* o) { o->quantized.tensor_scale *= 1.5f; }},
+      {"int4-g32-bf16-offset", [](auto* o) { o->quantized.offsets[1] ^= 0x80; }},
       {"mxfp6-e2m3", [](auto* o) { o->codes[0] ^= 0x1f; }},
   };
   for (const auto& each : cases) {

@@ -167,23 +167,19 @@ TEST_F(ScaledPayloadTest, ScalesComeAsPlanesOfTheirOwn) {
 TEST_F(ScaledPayloadTest, AScaleThatNoQuantizerMakesIsRefusedByIndexAndValue) {
   ASSERT_TRUE(ReceiveScales(OperandName::kB, {2}).ok());
   ASSERT_TRUE(ReceiveScales(OperandName::kA, {0.5F, 1, INFINITY, 1}).ok());
-  EXPECT_EQ(payload_->Check().message(),
-            "a.scales[2] is inf; a scale must be finite and at least 0");
+  EXPECT_EQ(payload_->Check().message(), "a.scales[2] is inf; it must be finite");
 }
 
-TEST_F(ScaledPayloadTest, NegativeScalesAndNanAreRefused) {
+TEST_F(ScaledPayloadTest, NanIsRefusedAndANegativeScaleIsNot) {
   ASSERT_TRUE(ReceiveScales(OperandName::kB, {NAN}).ok());
   ASSERT_TRUE(ReceiveScales(OperandName::kA, {0.5F, 1, 0, 1}).ok());
-  EXPECT_EQ(payload_->Check().message(),
-            "b.scales[0] is nan; a scale must be finite and at least 0");
+  EXPECT_EQ(payload_->Check().message(), "b.scales[0] is nan; it must be finite");
   Create();
   EXPECT_TRUE(ReceiveScales(OperandName::kA, {1, -0.25F, 1, 1}).ok());
   EXPECT_TRUE(ReceiveScales(OperandName::kB, {1}).ok());
   EXPECT_TRUE(Receive(OperandName::kA, absl::string_view(a_).substr(0, 24)).ok());
   EXPECT_TRUE(Receive(OperandName::kB, absl::string_view(b_).substr(0, 30)).ok());
-  const absl::Status status = payload_->Check();
-  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(status.message(), "a.scales[1] is -0.25; a scale must be finite and at least 0");
+  EXPECT_EQ(payload_->Check(), absl::OkStatus());
 }
 
 }  // namespace

@@ -117,6 +117,38 @@ const BadCall kBadCalls[] = {
      }},
     {"b.zero_points is set, and b.scales is missing", [](MatmulCall* c) { c->b->scales.reset(); }},
     {"a.tensor_scale is set, and a.scales is missing", [](MatmulCall* c) { c->a->scales.reset(); }},
+    {"b.offsets is set, and b.scales is missing",
+     [](MatmulCall* c) {
+       c->b->offsets = c->b->scales;
+       c->b->scales.reset();
+       c->b->zero_points.reset();
+     }},
+    {"a.offsets is set, and a.data.type is fp4_e2m1; only integers have offsets",
+     [](MatmulCall* c) { c->a->offsets = c->a->scales; }},
+    {"b.offsets is set beside b.zero_points; a block has one of both",
+     [](MatmulCall* c) { c->b->offsets = c->b->scales; }},
+    {"b.offsets.type is f32; it must be that of b.scales, f16",
+     [](MatmulCall* c) {
+       c->b->zero_points.reset();
+       c->b->offsets = Plane(DataType::kF32, 2, 6);
+     }},
+    {"b.offsets is 6 x 2 row_major; it must be as b.scales, 2 x 6 row_major",
+     [](MatmulCall* c) {
+       c->b->zero_points.reset();
+       c->b->offsets = Plane(DataType::kF16, 6, 2);
+     }},
+    {"a.offsets is set, and a.quantization is missing; offsets are of blocks",
+     [](MatmulCall* c) {
+       SetInt8(c);
+       c->a->offsets = c->a->scales;
+     }},
+    {"accumulate_type is int32; of int8 times uint4 with offsets it must be f32 or f64",
+     [](MatmulCall* c) {
+       SetA(c, DataType::kInt8, Plane(DataType::kF32, 5, 2), {64, 1, false});
+       c->b->zero_points.reset();
+       c->b->offsets = c->b->scales;
+       c->accumulate_type = DataType::kInt32;
+     }},
     {"a.quantization is set, and a.scales is missing",
      [](MatmulCall* c) {
        c->a->scales.reset();
@@ -124,8 +156,8 @@ const BadCall kBadCalls[] = {
      }},
     {"a.quantization is missing; blocks of fp4_e2m1 are 1 x 32 (e8m0), 1 x 16 (fp8_e4m3)",
      [](MatmulCall* c) { c->a->blocks.reset(); }},
-    {"b.quantization is missing; blocks of uint4 are 1 x 32 (f16), 1 x 32 (bf16), 1 x 64 (f16), "
-     "1 x 64 (bf16), 1 x 128 (f16), 1 x 128 (bf16)",
+    {"b.quantization is missing; blocks of uint4 are 1 x 16 (f16, bf16, f32), 1 x 32 (f16, bf16, "
+     "f32), 1 x 64 (f16, bf16, f32), 1 x 128 (f16, bf16, f32)",
      [](MatmulCall* c) { c->b->blocks.reset(); }},
     {"a.scales and b.scales are missing; fp8_e4m3 times f32 goes with scales of one or both",
      [](MatmulCall* c) {
@@ -159,17 +191,16 @@ const BadCall kBadCalls[] = {
      [](MatmulCall* c) {
        *c->a->blocks = {4294967295, 4294967295, false};
      }},
-    {"b.quantization is blocks of 1 x 16; of uint4 they must be 1 x 32 (f16), 1 x 32 (bf16), 1 x "
-     "64 "
-     "(f16), 1 x 64 (bf16), 1 x 128 (f16), 1 x 128 (bf16)",
-     [](MatmulCall* c) { c->b->blocks->block_k = 16; }},
+    {"b.quantization is blocks of 1 x 8; of uint4 they must be 1 x 16 (f16, bf16, f32), 1 x 32 "
+     "(f16, bf16, f32), 1 x 64 (f16, bf16, f32), 1 x 128 (f16, bf16, f32)",
+     [](MatmulCall* c) { c->b->blocks->block_k = 8; }},
     {"a.quantization is blocks of 1 x 64; of fp8_e5m2 they must be 1 x 128 (f32), 128 x 128 (f32), "
      "1 x 32 (e8m0)",
      [](MatmulCall* c) {
        SetA(c, DataType::kFp8E5M2, Plane(DataType::kF32, 5, 2), {64, 1, false});
      }},
-    {"a.quantization is blocks of 128 x 128; of int8 they must be 1 x 32 (f32), 1 x 64 (f32), "
-     "1 x 128 (f32)",
+    {"a.quantization is blocks of 128 x 128; of int8 they must be 1 x 16 (f32), 1 x 32 (f32), "
+     "1 x 64 (f32), 1 x 128 (f32)",
      [](MatmulCall* c) {
        SetA(c, DataType::kInt8, Plane(DataType::kF32, 1, 1), {128, 128, false});
      }},
@@ -186,8 +217,8 @@ const BadCall kBadCalls[] = {
      [](MatmulCall* c) {
        SetA(c, DataType::kFp8E4M3, Plane(DataType::kF32, 5, 3), {32, 1, false});
      }},
-    {"b.scales.type is f32; of uint4 in blocks of 1 x 64 it must be f16 or bf16",
-     [](MatmulCall* c) { c->b->scales->type = DataType::kF32; }},
+    {"b.scales.type is e8m0; of uint4 in blocks of 1 x 64 it must be f16 or bf16 or f32",
+     [](MatmulCall* c) { c->b->scales->type = DataType::kE8M0; }},
     {"a.scales.type is f16; it must be f32, or a.quantization must say what blocks are scaled",
      [](MatmulCall* c) {
        SetInt8(c);
@@ -463,30 +494,28 @@ class ValuesTest : public ::testing::Test {
   testing::FakeDevice device_{&clock_, 1 << 20, 1};
 };
 
-TEST_F(ValuesTest, ScalesAreFiniteAndAtLeastZero) {
+TEST_F(ValuesTest, ScalesAreFiniteAndOfE4M3AtLeastZero) {
   const MatmulCall call = GoodCall();
   const auto of_a = [&](const std::string& bytes) {
     return Check(call, OperandName::kA, PlaneName::kScales, bytes);
   };
   EXPECT_EQ(of_a(Bytes<std::uint8_t>({0, 0x7E, 0x80, 1})), "");
   EXPECT_EQ(of_a(Bytes<std::uint8_t>({0, 0x7F})),
-            "a.scales[1] is nan; a scale must be finite and at least 0");
+            "a.scales[1] is nan; it must be finite and, of fp8_e4m3, at least 0");
   EXPECT_EQ(of_a(Bytes<std::uint8_t>({0, 1, 2, 0xB8})),
-            "a.scales[3] is -1; a scale must be finite and at least 0");
+            "a.scales[3] is -1; it must be finite and, of fp8_e4m3, at least 0");
   const auto of_b = [&](const std::string& bytes) {
     return Check(call, OperandName::kB, PlaneName::kScales, bytes);
   };
-  EXPECT_EQ(of_b(Bytes<std::uint16_t>({0, 0x7BFF, 0x8000, 1})), "");
-  EXPECT_EQ(of_b(Bytes<std::uint16_t>({0x7C00})),
-            "b.scales[0] is inf; a scale must be finite and at least 0");
-  EXPECT_EQ(of_b(Bytes<std::uint16_t>({0, 0xC000})),
-            "b.scales[1] is -2; a scale must be finite and at least 0");
+  EXPECT_EQ(of_b(Bytes<std::uint16_t>({0, 0x7BFF, 0x8000, 0xC000})), "");
+  EXPECT_EQ(of_b(Bytes<std::uint16_t>({0x7C00})), "b.scales[0] is inf; it must be finite");
+  EXPECT_EQ(of_b(Bytes<std::uint16_t>({0, 0xFC00})), "b.scales[1] is -inf; it must be finite");
   MatmulCall bf16 = call;
   bf16.b->scales->type = DataType::kBf16;
   EXPECT_EQ(Check(bf16, OperandName::kB, PlaneName::kScales, Bytes<std::uint16_t>({0x7F7F, 0})),
             "");
   EXPECT_EQ(Check(bf16, OperandName::kB, PlaneName::kScales, Bytes<std::uint16_t>({0x7F80})),
-            "b.scales[0] is inf; a scale must be finite and at least 0");
+            "b.scales[0] is inf; it must be finite");
 }
 
 TEST_F(ValuesTest, E8M0HasOneNan) {
@@ -497,14 +526,25 @@ TEST_F(ValuesTest, E8M0HasOneNan) {
             "a.scales[2] is 0xff, the NaN of e8m0; a scale must be 0 to 0xfe");
 }
 
-TEST_F(ValuesTest, TheScaleOfTheTensorIsFiniteAndAtLeastZero) {
+TEST_F(ValuesTest, TheScaleOfTheTensorIsFinite) {
   const auto check = [this](float scale) {
     return Check(GoodCall(), OperandName::kA, PlaneName::kTensorScale, Bytes<float>({scale}));
   };
   EXPECT_EQ(check(3e38F), "");
-  EXPECT_EQ(check(-1), "a.tensor_scale[0] is -1; a scale must be finite and at least 0");
+  EXPECT_EQ(check(-1), "");
   EXPECT_EQ(check(std::numeric_limits<float>::infinity()),
-            "a.tensor_scale[0] is inf; a scale must be finite and at least 0");
+            "a.tensor_scale[0] is inf; it must be finite");
+}
+
+TEST_F(ValuesTest, OffsetsAreFinite) {
+  MatmulCall call = GoodCall();
+  call.b->zero_points.reset();
+  call.b->offsets = call.b->scales;
+  const auto check = [&](const std::string& bytes) {
+    return Check(call, OperandName::kB, PlaneName::kOffsets, bytes);
+  };
+  EXPECT_EQ(check(Bytes<std::uint16_t>({0xC000, 0x8000, 0x7BFF})), "");
+  EXPECT_EQ(check(Bytes<std::uint16_t>({0, 0xFC00})), "b.offsets[1] is -inf; it must be finite");
 }
 
 TEST_F(ValuesTest, ZeroPointsAreValuesOfTheElements) {
@@ -512,9 +552,9 @@ TEST_F(ValuesTest, ZeroPointsAreValuesOfTheElements) {
   const auto check = [&](const std::string& bytes) {
     return Check(call, OperandName::kB, PlaneName::kZeroPoints, bytes);
   };
-  EXPECT_EQ(check(Bytes<std::uint8_t>({0, 15})), "");
-  EXPECT_EQ(check(Bytes<std::uint8_t>({0, 15, 16})),
-            "b.zero_points[2] is 16; of uint4 it must be 0 to 15");
+  EXPECT_EQ(check(Bytes<std::uint8_t>({0, 15, 16})), "");
+  EXPECT_EQ(check(Bytes<std::uint8_t>({0, 15, 17})),
+            "b.zero_points[2] is 17; of uint4 it must be 0 to 16");
   call.b->data.type = DataType::kInt4;
   call.b->zero_points->type = DataType::kInt8;
   EXPECT_EQ(check(Bytes<std::int8_t>({-8, 7})), "");

@@ -111,7 +111,7 @@ void MultiplyValues(const QuantizedView& a, const QuantizedView& b, ExactProduct
 
 ExactProductResult ExactProduct(const QuantizedView& a, const QuantizedView& b) {
   ExactProductResult result;
-  if (IsQuantizedInteger(a.format.element) && IsQuantizedInteger(b.format.element)) {
+  if (HasIntegerSums(a.format) && HasIntegerSums(b.format)) {
     MultiplyIntegers(a, b, &result);
   } else {
     MultiplyValues(a, b, &result);

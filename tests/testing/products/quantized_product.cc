@@ -19,14 +19,36 @@
 namespace gemmd::testing {
 namespace {
 
-// The largest scale of a line, or element where there are none.
+// The largest scale or offset of a line, or element where there are none.
 double LargestOfLine(const QuantizedView& view, std::int64_t line) {
   double largest = 0;
   for (std::int64_t k = 0; k < view.k; ++k) {
-    largest = std::max(largest, view.format.scaling.has_scales ? view.scale(line, k)
-                                                               : std::abs(view.value(line, k)));
+    if (!view.format.scaling.has_scales) {
+      largest = std::max(largest, std::abs(view.value(line, k)));
+    } else {
+      largest = std::max({largest, std::abs(view.scale(line, k)), std::abs(view.offset(line, k))});
+    }
   }
   return largest;
+}
+
+// Gives some blocks numbers that no encoder makes: scales of the other sign, where they may have
+// one, and the zero point 16.
+void ChangeSomeBlocks(Draws* draws, QuantizedMatrix* matrix) {
+  if (matrix->format.element == DataType::kUint4) {
+    for (std::uint8_t& zero_point : matrix->zero_points) {
+      if (draws->Below(8) == 0) zero_point = 16;
+    }
+  }
+  const DataType type = matrix->format.scaling.type;
+  if (type == DataType::kE8M0 || type == DataType::kFp8E4M3) return;
+  const int bits = SizeBits(type);
+  const std::int64_t count = matrix->format.scaling.count(matrix->lines, matrix->k);
+  for (std::int64_t i = 0; i < count; ++i) {
+    if (draws->Below(4) != 0) continue;
+    const std::uint32_t code = LoadCode(matrix->scales.data(), bits, i);
+    StoreCode(matrix->scales.data(), bits, i, code ^ FormatOf(type)->sign_bit());
+  }
 }
 
 }  // namespace
@@ -54,6 +76,7 @@ QuantizedOperand Draws::Lines(const QuantFormat& format, std::int64_t lines, std
         Quantize({format.element, operand.scaling}, {values.data(), lines, k, k});
     EXPECT_TRUE(quantized.ok());
     operand.quantized = *quantized;
+    ChangeSomeBlocks(this, &operand.quantized);
   }
   operand.transpose = Below(2) == 0;
   const bool lines_are_rows = is_a != operand.transpose;
@@ -92,14 +115,16 @@ Arguments QuantizedProduct::arguments() {
   to.bias = problem.epilogue.has_bias ? bias.data() : nullptr;
   to.d = d.data();
   const auto planes = [](const QuantizedOperand& from, const void** scales,
-                         const void** zero_points, const float** tensor_scale) {
+                         const void** zero_points, const float** tensor_scale,
+                         const void** offsets) {
     if (!from.scaling.has_scales) return;
     *scales = from.quantized.scales.data();
     if (from.scaling.has_zero_points) *zero_points = from.quantized.zero_points.data();
     if (from.scaling.has_tensor_scale) *tensor_scale = &from.quantized.tensor_scale;
+    if (from.scaling.has_offsets) *offsets = from.quantized.offsets.data();
   };
-  planes(a, &to.a_scales, &to.a_zero_points, &to.a_tensor_scale);
-  planes(b, &to.b_scales, &to.b_zero_points, &to.b_tensor_scale);
+  planes(a, &to.a_scales, &to.a_zero_points, &to.a_tensor_scale, &to.a_offsets);
+  planes(b, &to.b_scales, &to.b_zero_points, &to.b_tensor_scale, &to.b_offsets);
   return to;
 }
 

@@ -18,7 +18,7 @@ struct QuantizedOperand {
   bool transpose = false;
   Scaling scaling;
   std::vector<std::uint8_t> codes;
-  QuantizedMatrix quantized;  // whose scales, zero points and tensor scale it has
+  QuantizedMatrix quantized;  // whose scales, zero points, offsets and tensor scale it has
 };
 
 class Draws {
@@ -37,8 +37,9 @@ class Draws {
     bool is_k_major = false;      // lines contiguous in memory
     bool is_untiled = false;      // scales along K or along lines
   };
-  // Lines of K elements, of a quantized format or of a real type without scales. The plane has
-  // either order, lies either way, and may have padding between its lines.
+  // Lines of K elements, of a quantized format or of a real type without scales. Scales have either
+  // sign where they may. The plane has either order, lies either way, and may have padding between
+  // its lines.
   QuantizedOperand Lines(const QuantFormat& format, std::int64_t lines, std::int64_t k, bool is_a,
                          const Limits& limits);
   QuantizedOperand Lines(const QuantFormat& format, std::int64_t lines, std::int64_t k, bool is_a) {

@@ -12,7 +12,7 @@ QuantizedProduct DrawQuantizedProduct(const QuantFormat& format, Draws* draws, s
   const bool is_a = draws->Below(2) == 0;
   const QuantFormat& of_a = is_a ? format : partner;
   const QuantFormat& of_b = is_a ? partner : format;
-  const bool are_integers = IsQuantizedInteger(of_a.element) && IsQuantizedInteger(of_b.element);
+  const bool are_integers = HasIntegerSums(of_a) && HasIntegerSums(of_b);
   DataType accumulate = are_integers ? DataType::kInt32 : DataType::kF32;
   if (draws->Below(3) == 0) accumulate = draws->Below(2) == 0 ? DataType::kF64 : DataType::kF32;
   constexpr DataType kOutputs[] = {DataType::kF32, DataType::kF16, DataType::kBf16};
@@ -46,6 +46,8 @@ DeviceWork WorkOf(QuantizedProduct* product, const Plan& plan) {
   buffers[WorkPlane::kBZeroPoints] = arguments.b_zero_points;
   buffers[WorkPlane::kATensorScale] = arguments.a_tensor_scale;
   buffers[WorkPlane::kBTensorScale] = arguments.b_tensor_scale;
+  buffers[WorkPlane::kAOffsets] = arguments.a_offsets;
+  buffers[WorkPlane::kBOffsets] = arguments.b_offsets;
   buffers.d = {{product->d.data(), product->d.size(), nullptr}};
   return work;
 }

@@ -3,7 +3,8 @@
 //   codec decode TYPE                     codes, a byte each, to binary32
 //   codec encode TYPE                     binary32 to codes, rounded to nearest
 //   codec quantize FORMAT LINES K RULE    binary32 to packed codes, then scales along K, then zero
-//                                         points, then the tensor's scale; RULE is floor or up
+//                                         points, then the tensor's scale, then offsets; RULE is
+//                                         floor, round-up or full-range
 // from standard input to standard output.
 #include <cstdint>
 #include <cstdio>
@@ -62,13 +63,15 @@ int QuantizeInput(absl::string_view name, absl::string_view lines, absl::string_
   real.line_stride = real.k;
   if (static_cast<std::int64_t>(values.size()) != real.lines * real.k) return Fail("wrong size");
   QuantizeOptions options;
-  options.scale_rule = rule == "up" ? ScaleRule::kRoundUp : ScaleRule::kFloor;
+  if (rule == "round-up") options.scale_rule = ScaleRule::kRoundUp;
+  if (rule == "full-range") options.scale_rule = ScaleRule::kFullRange;
   const absl::StatusOr<QuantizedMatrix> quantized = Quantize(*format, real, options);
   if (!quantized.ok()) return Fail(std::string(quantized.status().message()));
   Write(quantized->codes);
   Write(quantized->scales);
   Write(quantized->zero_points);
   Write(std::vector<float>{quantized->tensor_scale});
+  Write(quantized->offsets);
   return 0;
 }
 

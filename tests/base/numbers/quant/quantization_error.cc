@@ -64,6 +64,9 @@ void Print() {
     if (each.format.scaling.type == DataType::kE8M0) {
       print(each.name + " (up)", each.format, ScaleRule::kRoundUp);
     }
+    if (HasRule(each.format, ScaleRule::kFullRange)) {
+      print(each.name + " (full range)", each.format, ScaleRule::kFullRange);
+    }
   }
 }
 

@@ -91,6 +91,14 @@ double ScaleOf(DataType type, std::uint32_t code) {
   return code < values.size() ? values[code] : HUGE_VAL;
 }
 
+std::uint32_t SignBit(DataType type) { return std::uint32_t{1} << (SizeBits(type) - 1); }
+
+// The value of a scale of either sign, or of an offset.
+double NumberOf(DataType type, std::uint32_t code) {
+  if (type == DataType::kE8M0 || (code & SignBit(type)) == 0) return ScaleOf(type, code);
+  return -ScaleOf(type, code & ~SignBit(type));
+}
+
 // Returns whether the code is that of value / unit, rounded to nearest and saturated.
 bool IsNearestScale(DataType type, std::uint32_t code, double value, double unit) {
   const double scale = ScaleOf(type, code);
@@ -219,8 +227,9 @@ class Formats : public ::testing::TestWithParam<NamedFormat> {
                   const QuantizeOptions& options) {
     const QuantFormat& format = quantized_->format;
     const Integers integers = IntegersOf(format.element);
-    double low = 0;
-    double high = 0;
+    const double first = sample_->values[static_cast<std::size_t>(line * sample_->k + k)];
+    double low = format.scaling.has_offsets ? first : 0;
+    double high = low;
     for (std::int64_t l = line; l < line_end; ++l) {
       for (std::int64_t i = k; i < k_end; ++i) {
         const double value = sample_->values[static_cast<std::size_t>(l * sample_->k + i)];
@@ -231,19 +240,32 @@ class Formats : public ::testing::TestWithParam<NamedFormat> {
     const std::int64_t at = format.scaling.index(sample_->lines, sample_->k, line, k);
     const std::uint32_t code =
         LoadCode(quantized_->scales.data(), SizeBits(format.scaling.type), at);
-    const double block_scale = ScaleOf(format.scaling.type, code);
+    const double block_scale = NumberOf(format.scaling.type, code);
     const double scale = block_scale * quantized_->tensor_scale;
     const double magnitude = integers.are && integers.lowest == 0 ? high : std::max(-low, high);
     int zero_point = 0;
-    if (format.scaling.type == DataType::kE8M0) {
+    double offset = 0;
+    if (format.scaling.has_offsets) {
+      ASSERT_TRUE(IsNearestScale(format.scaling.type, code, high - low, integers.highest));
+      const std::uint32_t of_offset =
+          LoadCode(quantized_->offsets.data(), SizeBits(format.scaling.type), at);
+      const std::uint32_t sign = SignBit(format.scaling.type);
+      offset = NumberOf(format.scaling.type, of_offset);
+      ASSERT_EQ((of_offset & sign) != 0, std::signbit(low)) << low;
+      ASSERT_TRUE(IsNearestScale(format.scaling.type, of_offset & ~sign, std::abs(low), 1)) << low;
+    } else if (format.scaling.type == DataType::kE8M0) {
       ASSERT_TRUE(IsMxScale(format.element, code, magnitude, options.scale_rule)) << magnitude;
     } else if (format.scaling.has_zero_points) {
       ASSERT_TRUE(IsNearestScale(format.scaling.type, code, high - low,
                                  integers.highest - integers.lowest));
       const std::uint8_t byte = quantized_->zero_points[static_cast<std::size_t>(at)];
       zero_point = integers.lowest < 0 ? static_cast<std::int8_t>(byte) : byte;
-      const int offset = scale == 0 ? 0 : Rounded(-low, scale, {}, 0);
-      ASSERT_EQ(zero_point, std::min(integers.lowest + offset, integers.highest));
+      const int steps = scale == 0 ? 0 : Rounded(-low, scale, {}, 0);
+      ASSERT_EQ(zero_point, std::min(integers.lowest + steps, integers.highest));
+    } else if (HasRule(format, options.scale_rule) && options.scale_rule == ScaleRule::kFullRange) {
+      const std::uint32_t sign = SignBit(format.scaling.type);
+      ASSERT_TRUE(IsNearestScale(format.scaling.type, code & ~sign, magnitude, -integers.lowest));
+      ASSERT_EQ((code & sign) != 0, high > -low);
     } else {
       const double unit = LargestOf(format.element) * quantized_->tensor_scale;
       if (unit == 0) {
@@ -254,16 +276,19 @@ class Formats : public ::testing::TestWithParam<NamedFormat> {
     }
     for (std::int64_t l = line; l < line_end; ++l) {
       for (std::int64_t i = k; i < k_end; ++i) {
-        CheckElement(l * sample_->k + i, l, i, scale, zero_point, options.rounding);
+        CheckElement(l * sample_->k + i, l, i, scale, zero_point, offset, options.rounding);
         if (HasFatalFailure()) return;
       }
     }
   }
 
   void CheckElement(std::int64_t index, std::int64_t line, std::int64_t k, double scale,
-                    int zero_point, const Rounding& rounding) {
+                    int zero_point, double offset, const Rounding& rounding) {
     const QuantFormat& format = quantized_->format;
-    const double value = sample_->values[static_cast<std::size_t>(index)];
+    // A scale below zero is looked at as one above, of the other value.
+    const double turn = scale < 0 ? -1 : 1;
+    scale *= turn;
+    const double value = turn * (sample_->values[static_cast<std::size_t>(index)] - offset);
     const std::uint32_t bits = BitsOfElement(rounding.seed, index);
     const Integers integers = IntegersOf(format.element);
     double expected;
@@ -280,7 +305,11 @@ class Formats : public ::testing::TestWithParam<NamedFormat> {
                             : testing::NearestIndex(values, std::abs(value), scale));
       expected = std::copysign(values[nearest], value);
     }
-    const double stated = quantized_->view().value(line, k);
+    if (quantized_->format.scaling.has_offsets) {
+      ASSERT_EQ(quantized_->view().value(line, k), expected * scale + offset);
+      return;
+    }
+    const double stated = turn * quantized_->view().value(line, k);
     ASSERT_EQ(CompareProducts(std::abs(stated), 1, std::abs(expected), scale), 0)
         << "(" << line << ", " << k << "): " << value << " / " << scale << " is " << stated;
     if (stated != 0) {
@@ -307,7 +336,7 @@ TEST_P(Formats, TenThousandBlocksAreTheSpecifications) {
     format.scaling.order = static_cast<ScaleOrder>(random() % 3);
     const Sample sample = Draw(format, &random);
     QuantizeOptions options;
-    options.scale_rule = random() % 2 == 0 ? ScaleRule::kFloor : ScaleRule::kRoundUp;
+    options.scale_rule = static_cast<ScaleRule>(random() % 3);
     options.rounding = {random() % 3 == 0, random()};
     blocks += CheckSample(format, sample, options);
     ASSERT_FALSE(HasFailure()) << "after " << blocks << " blocks";
@@ -366,12 +395,13 @@ TEST_P(Formats, ThreadsDoNotMatter) {
         const auto scale_count = static_cast<std::size_t>(format.scaling.count(lines, kSize));
         matrix.scales.resize(scale_count * 4);
         matrix.zero_points.resize(scale_count);
+        matrix.offsets.resize(scale_count * 4);
         QuantizeOptions options;
         options.threads = threads;
         const absl::StatusOr<float> tensor_scale =
             QuantizeInto(format, real, options,
                          {matrix.codes.data(), real.line_stride, real.k_stride,
-                          matrix.scales.data(), matrix.zero_points.data()});
+                          matrix.scales.data(), matrix.zero_points.data(), matrix.offsets.data()});
         EXPECT_TRUE(tensor_scale.ok());
         matrix.tensor_scale = tensor_scale.value_or(0);
         return matrix;
@@ -381,6 +411,7 @@ TEST_P(Formats, ThreadsDoNotMatter) {
       EXPECT_TRUE(by_one.codes == by_four.codes);
       EXPECT_EQ(by_one.scales, by_four.scales);
       EXPECT_EQ(by_one.zero_points, by_four.zero_points);
+      EXPECT_EQ(by_one.offsets, by_four.offsets);
       EXPECT_EQ(by_one.tensor_scale, by_four.tensor_scale);
     }
   }
@@ -431,6 +462,17 @@ TEST_P(Formats, TheLastValueInRangeIsHeldAndTheNextRefusedByPlace) {
               "with -zp do");
     // A value below 0 makes no scale: half of 300 would hold -0.5 as 0.
     EXPECT_THAT(refusal(-0.5f, -300), ::testing::StartsWith("element (1, 0) is -0.5: "));
+    return;
+  }
+  if (format.scaling.has_offsets) {
+    EXPECT_TRUE(quantize(0, std::nextafter(65520.0f, 0.0f)).ok());
+    EXPECT_EQ(
+        refusal(-65520, 1),
+        "element (1, 0) is -65520: uint4 with f16 scales and offsets holds blocks whose lowest "
+        "value has a magnitude below 65520 and that span less than 982800; bf16 ones hold "
+        "more");
+    EXPECT_TRUE(quantize(-60000, 900000).ok());
+    EXPECT_EQ(quantize(-60000, 930000).ok(), false);
     return;
   }
   const bool is_affine = format.scaling.has_zero_points;
