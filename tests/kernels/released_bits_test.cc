@@ -94,13 +94,12 @@ Problem ScaledProblem(std::int64_t m, std::int64_t n, std::int64_t k, DataType a
   return problem;
 }
 
-// By a B of 4 bits as it lies where it stays.
+// By a quantized B as it lies where it stays.
 Problem PackedProblem(std::int64_t m, std::int64_t n, std::int64_t k, DataType a, DataType b,
-                      bool has_zero_points) {
+                      const Scaling& scaling) {
   Problem problem = MakeProblem(m, n, k, a, DataType::kF32, false, true);
   problem.b.type = b;
-  problem.b_scaling = Scaling{true, DataType::kF16, 1, 128};
-  problem.b_scaling.has_zero_points = has_zero_points;
+  problem.b_scaling = scaling;
   problem.b_packing = Packing::kStrips;
   return problem;
 }
@@ -140,18 +139,33 @@ std::vector<Problem> Problems() {
     problems.push_back(MakeProblem(3, 40, 1100, type, type, false, true));
     problems.push_back(MakeProblem(10, 40, 1100, type, type));
   }
+  constexpr auto kAlongK = ScaleOrder::kAlongK;
   for (const DataType a : {DataType::kF16, DataType::kBf16}) {
-    problems.push_back(PackedProblem(5, 136, 320, a, DataType::kInt4, false));
-    problems.push_back(PackedProblem(66, 136, 192, a, DataType::kInt4, true));
-    problems.push_back(PackedProblem(5, 136, 192, a, DataType::kUint4, true));
-    problems.push_back(PackedProblem(66, 136, 320, a, DataType::kUint4, false));
+    const auto add = [&](std::int64_t m, std::int64_t k, DataType b, const Scaling& scaling) {
+      problems.push_back(PackedProblem(m, 136, k, a, b, scaling));
+    };
+    constexpr Scaling kG128 = {true, DataType::kF16, 1, 128};
+    constexpr Scaling kG128Zeros = {true, DataType::kF16, 1, 128, kAlongK, true};
+    add(5, 320, DataType::kInt4, kG128);
+    add(66, 192, DataType::kInt4, kG128Zeros);
+    add(5, 192, DataType::kUint4, kG128Zeros);
+    add(66, 320, DataType::kUint4, kG128);
+    add(5, 320, DataType::kInt4, {true, DataType::kF16, 1, 32});
+    add(66, 192, DataType::kUint4, {true, DataType::kF16, 1, 32, kAlongK, true});
+    add(66, 320, DataType::kInt4, {true, DataType::kF16, 1, 64, kAlongK, true});
+    add(5, 192, DataType::kInt8, {true, DataType::kF32, 1, 128});
+    add(66, 320, DataType::kInt8, {true, DataType::kF32, 1, kWhole, kAlongK, true});
+    add(5, 320, DataType::kUint8, {true, DataType::kF32, 1, 128, kAlongK, true});
+    add(5, 192, DataType::kInt8, {true, DataType::kF32, 1, 32});
+    add(66, 192, DataType::kUint8, {true, DataType::kF32, 1, 64, kAlongK, true});
+    add(5, 320, DataType::kFp8E4M3, {true, DataType::kF32, 1, 128});
+    add(66, 192, DataType::kFp8E4M3, {true, DataType::kF32, 128, 128});
   }
   for (const std::int64_t m : {5, 66}) {
-    problems.push_back(PackedProblem(m, 136, 320, DataType::kBf16, DataType::kFp4E2M1, false));
-    problems.back().b_scaling = Scaling{true, DataType::kE8M0, 1, 32};
-    problems.push_back(problems.back());
-    problems.back().b_scaling =
-        Scaling{true, DataType::kFp8E4M3, 1, 16, ScaleOrder::kAlongK, false, true};
+    problems.push_back(PackedProblem(m, 136, 320, DataType::kBf16, DataType::kFp4E2M1,
+                                     {true, DataType::kE8M0, 1, 32}));
+    problems.push_back(PackedProblem(m, 136, 320, DataType::kBf16, DataType::kFp4E2M1,
+                                     {true, DataType::kFp8E4M3, 1, 16, kAlongK, false, true}));
   }
   return problems;
 }
@@ -163,14 +177,16 @@ std::vector<std::uint8_t> PackedPlane(const Problem& problem, WeightPlane plane,
   std::mt19937 generator(seed);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     bytes[i] = static_cast<std::uint8_t>(generator());
-    if (plane == WeightPlane::kZeroPoints) bytes[i] &= 15;
+    if (plane == WeightPlane::kZeroPoints && SizeBits(problem.b.type) == 4) bytes[i] &= 15;
     if (plane != WeightPlane::kScales) continue;
-    // E8M0 of 2^-8 to 2^7; E4M3 of any kind; f16 of 2^-9 to 2^-5.
+    // E8M0 of 2^-8 to 2^7; E4M3 of any kind; f16 of 2^-9 to 2^-5; f32 of 2^-7 to 2^-5.
     if (problem.b_scaling.type == DataType::kFp8E4M3) {
       if (i % 64 != 0) bytes[i] %= 0x77;
       if (bytes[i] == 0x77 || bytes[i] == 0xf7) bytes[i] = 0;  // NaN
     } else if (problem.b_scaling.type == DataType::kE8M0) {
       bytes[i] = 119 + bytes[i] % 16;
+    } else if (problem.b_scaling.type == DataType::kF32) {
+      if (i % 4 == 3) bytes[i] = 0x3c;
     } else if (i % 2 == 1) {
       bytes[i] = 0x18 + bytes[i] % 16;
     }

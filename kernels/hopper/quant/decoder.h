@@ -1,7 +1,9 @@
-// From packed codes to fragments in registers. Integers and E4M3 are exact in f16 and bf16: sums of
-// 128 of K are of codes, and their scales multiply the sums. E2M1 times E8M0 or E4M3 is exact in
-// bf16: sums are one chain over K, as of a product of bf16.
+// From packed codes to fragments in registers. Integers and E4M3 are exact in f16 and bf16: sums
+// are of codes, of as much of K as a scale is for, and their scales multiply the sums. E2M1 times
+// E8M0 or E4M3 is exact in bf16: sums are one chain over K, as of a product of bf16.
 #pragma once
+
+#include <cstring>
 
 #include "kernels/hopper/quant/packed.h"
 #include "kernels/ptx/barriers.h"
@@ -54,27 +56,89 @@ struct F16Rows {
   }
 };
 
-// The scales of a pair of lines, as they are packed.
-using HalfScales = std::uint32_t;  // f16 or bf16
-struct alignas(8) FloatScales {
-  float of[2];
-};
-GEMMD_DEVICE float ScaleOf(HalfScales scales, int side, bool are_bf16) {
-  const std::uint32_t bits = scales >> (16 * side);
-  return are_bf16 ? ptx::FloatOfBits(bits << 16) : ptx::WidenF16(static_cast<std::uint16_t>(bits));
-}
-GEMMD_DEVICE float ScaleOf(const FloatScales& scales, int side, bool /*are_bf16*/) {
-  return scales.of[side];
+// Loads what a lane has in shared memory, 16 bytes at a time.
+template <class T>
+GEMMD_DEVICE T LoadAll(ptx::SharedAddress from) {
+  if constexpr (sizeof(T) <= 16) {
+    return ptx::LoadShared<T>(from);
+  } else {
+    ptx::Vector4 vectors[sizeof(T) / 16];
+    GEMMD_UNROLL
+    for (int i = 0; i < static_cast<int>(sizeof(T) / 16); ++i) {
+      vectors[i] = ptx::LoadShared<ptx::Vector4>(from + i * 16);
+    }
+    T value;
+    memcpy(&value, vectors, sizeof value);
+    return value;
+  }
 }
 
-// The constants of a decoder that follow from its format alone.
+// The scales of a pair of lines, as they are packed: of one line those of a group's parts, and then
+// of the other.
+template <int kParts>
+struct alignas(4 * kParts) HalfScales {  // f16 or bf16
+  std::uint32_t word[kParts];
+};
+template <int kParts>
+struct alignas(8) FloatScales {
+  float of[2 * kParts];
+};
+// Sums that have got their scales.
+struct NoScales {};
+
+template <int kParts>
+GEMMD_DEVICE float ScaleOf(const HalfScales<kParts>& scales, int side, int part, bool are_bf16) {
+  const int nth = side * kParts + part;
+  const std::uint32_t bits = scales.word[nth / 2] >> (16 * (nth % 2));
+  return are_bf16 ? ptx::FloatOfBits(bits << 16) : ptx::WidenF16(static_cast<std::uint16_t>(bits));
+}
+template <int kParts>
+GEMMD_DEVICE float ScaleOf(const FloatScales<kParts>& scales, int side, int part,
+                           bool /*are_bf16*/) {
+  return scales.of[side * kParts + part];
+}
+GEMMD_DEVICE float ScaleOf(const NoScales& /*scales*/, int /*side*/, int /*part*/,
+                           bool /*are_bf16*/) {
+  return 1;
+}
+
+// The zero points of a pair of lines, in the same order, each a byte.
+template <int kParts>
+struct ZeroPoints {
+  std::uint32_t word[(kParts + 1) / 2];
+
+  GEMMD_DEVICE void Load(ptx::SharedAddress from) {
+    if constexpr (kParts == 1) {
+      word[0] = ptx::LoadShared<std::uint16_t>(from);
+    } else {
+      struct alignas(2 * kParts) Words {
+        std::uint32_t word[kParts / 2];
+      };
+      const auto words = ptx::LoadShared<Words>(from);
+      GEMMD_UNROLL
+      for (int i = 0; i < kParts / 2; ++i) word[i] = words.word[i];
+    }
+  }
+  // In both halves.
+  GEMMD_DEVICE std::uint32_t Of(int side, int part) const {
+    const int nth = side * kParts + part;
+    return ptx::ByteInHalves(word[nth / 4], nth % 4);
+  }
+};
+
+// The constants of a decoder that follow from its format alone. A group of 128 of K has `kParts`
+// sums that are scaled apart, of `kPartSteps` steps each.
 template <CodeFormat kFormat_>
 struct OfFormat {
   static constexpr CodeFormat kFormat = kFormat_;
   static constexpr bool kIsChain = IsChain(kFormat);
-  static constexpr int kStepWords = StepWords(kFormat);
-  static constexpr int kCodeBytes = CodeBytes(kFormat);
+  static constexpr bool kHasParts = HasParts(kFormat);
+  static constexpr int kParts = kHasParts ? ScalesOf(kFormat) : 1;
+  static constexpr int kPartSteps = kSteps / kParts;
+  static constexpr int kStepWords = StepWords(CodeOf(kFormat));
+  static constexpr int kCodeBytes = CodeBytes(CodeOf(kFormat));
   static constexpr int kScaleBytes = ScaleBytes(kFormat);
+  static constexpr int kZeroBytes = ZeroBytes(kFormat);
 };
 
 // A decoder has a unit's scales and zero points as a lane needs them: of lines `pair` and
@@ -82,42 +146,43 @@ struct OfFormat {
 // kHasNan: codes may be NaN, which Decode() takes for numbers; then the scales of their lines have
 // to become NaN, which PoisonLines() does. A chain's Decode<true>() takes every scale, and
 // Decode<false>() those that weights usually have: without HasOddScale().
-template <class Rows_, ZeroKind kZero_>
-struct Int4Decoder : OfFormat<CodeFormat::kInt4> {
+template <class Rows_, ZeroKind kZero_, CodeFormat kFormat = CodeFormat::kInt4>
+struct Int4Decoder : OfFormat<kFormat> {
+  using Of = OfFormat<kFormat>;
   using Rows = Rows_;
-  using Scales = HalfScales;
+  using Scales = HalfScales<Of::kParts>;
   static constexpr bool kHasNan = false;
   static constexpr ZeroKind kZero = kZero_;
   static constexpr bool kHasZeros = kZero == ZeroKind::kPlane;
   static constexpr std::uint32_t kBoth = 0x00010001;
 
   Scales scales;
-  std::uint32_t zero_low;
-  std::uint32_t zero_high;
+  ZeroPoints<Of::kParts> zeros;
 
   // The pair's places in the pieces of scales and of zero points.
   GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress zeros_at) {
-    scales = ptx::LoadShared<Scales>(scales_at);
-    if constexpr (kHasZeros) {
-      const std::uint32_t zeros = ptx::LoadShared<std::uint16_t>(zeros_at);
-      zero_low = (zeros & 0xff) * kBoth + Rows::kUnitBits * kBoth;
-      zero_high = (zeros >> 8) * kBoth + Rows::kUnitBits * kBoth;
-    } else {
-      zero_low = (Rows::kUnitBits + (kZero == ZeroKind::kEight ? 8 : 0)) * kBoth;
-      zero_high = zero_low;
-    }
+    scales = LoadAll<Scales>(scales_at);
+    if constexpr (kHasZeros) zeros.Load(zeros_at);
   }
 
   // The fragment of a step of the group.
   template <bool kAnyScale = false>
-  GEMMD_DEVICE void Decode(const std::uint32_t (&words)[kStepWords], int /*step*/,
+  GEMMD_DEVICE void Decode(const std::uint32_t (&words)[Of::kStepWords], int step,
                            std::uint32_t (&fragment)[4]) const {
+    const std::uint32_t zero[2] = {Zero(0, step / Of::kPartSteps), Zero(1, step / Of::kPartSteps)};
     GEMMD_UNROLL
     for (int j = 0; j < 4; ++j) {
       const std::uint32_t codes =
           ptx::MaskAndSet(words[0] >> (4 * j), 0x000f000f, Rows::kUnitBits * kBoth);
-      fragment[j] = Rows::Subtract(codes, j % 2 == 0 ? zero_low : zero_high);
+      fragment[j] = Rows::Subtract(codes, zero[j % 2]);
     }
+  }
+
+ private:
+  // As a code is stored, upon a unit.
+  GEMMD_DEVICE std::uint32_t Zero(int side, int part) const {
+    if constexpr (kHasZeros) return zeros.Of(side, part) + Rows::kUnitBits * kBoth;
+    return (Rows::kUnitBits + (kZero == ZeroKind::kEight ? 8 : 0)) * kBoth;
   }
 };
 
@@ -130,32 +195,32 @@ GEMMD_DEVICE std::uint32_t NumbersOfInt8(std::uint32_t codes) {
                         ptx::MaskAndSet(codes, 0x00800080, kUnits));
 }
 
-template <class Rows_, ZeroKind kZero_>
-struct Int8Decoder : OfFormat<CodeFormat::kInt8> {
+template <class Rows_, ZeroKind kZero_, CodeFormat kFormat = CodeFormat::kInt8>
+struct Int8Decoder : OfFormat<kFormat> {
+  using Of = OfFormat<kFormat>;
   using Rows = Rows_;
-  using Scales = FloatScales;
+  using Scales = FloatScales<Of::kParts>;
   static constexpr bool kHasNan = false;
   static constexpr bool kHasZeros = kZero_ == ZeroKind::kPlane;
 
   Scales scales;
-  std::uint32_t zeros[2];  // of each line, as numbers
+  ZeroPoints<Of::kParts> zeros;
 
   GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress zeros_at) {
-    scales = ptx::LoadShared<Scales>(scales_at);
-    if constexpr (kHasZeros) {
-      const std::uint32_t both = ptx::LoadShared<std::uint16_t>(zeros_at);
-      zeros[0] = NumbersOfInt8<Rows>(ptx::ByteInHalves(both, 0));
-      zeros[1] = NumbersOfInt8<Rows>(ptx::ByteInHalves(both, 1));
-    }
+    scales = LoadAll<Scales>(scales_at);
+    if constexpr (kHasZeros) zeros.Load(zeros_at);
   }
 
   template <bool kAnyScale = false>
-  GEMMD_DEVICE void Decode(const std::uint32_t (&words)[kStepWords], int /*step*/,
+  GEMMD_DEVICE void Decode(const std::uint32_t (&words)[Of::kStepWords], int step,
                            std::uint32_t (&fragment)[4]) const {
     GEMMD_UNROLL
     for (int j = 0; j < 4; ++j) {
       fragment[j] = NumbersOfInt8<Rows>(words[j / 2] >> (j % 2 * 8));
-      if constexpr (kHasZeros) fragment[j] = Rows::Subtract(fragment[j], zeros[j % 2]);
+      if constexpr (kHasZeros) {
+        const std::uint32_t zero = NumbersOfInt8<Rows>(zeros.Of(j % 2, step / Of::kPartSteps));
+        fragment[j] = Rows::Subtract(fragment[j], zero);
+      }
     }
   }
 };
@@ -163,7 +228,7 @@ struct Int8Decoder : OfFormat<CodeFormat::kInt8> {
 template <class Rows_>
 struct E4m3Decoder : OfFormat<CodeFormat::kE4m3> {
   using Rows = Rows_;
-  using Scales = FloatScales;
+  using Scales = FloatScales<1>;
   static constexpr bool kHasNan = true;
   static constexpr bool kHasZeros = false;
 

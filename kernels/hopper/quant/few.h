@@ -2,15 +2,17 @@
 // are a warp's and each row of A is a column of the instruction's.
 //
 // Order. The sum of a group of 128 of K is the instruction's own: eight steps of 16, ascending,
-// from zero. Then total = fma(scale, sum, total) in f32, a group after another in ascending K. It
-// is that of wide.h, and depends on nothing else: the bits of a row do not depend on M or the
-// tiling.
+// from zero. Then total = fma(scale, sum, total) in f32, a group after another in ascending K.
+// Where a scale is for 32 or 64 of K, a group has parts, each of which has such a sum, of two or
+// four steps; then group = fma(scale, sum, group) from zero, a part after another, and
+// total = total + group. The order is that of wide.h, and depends on nothing else: the bits of a
+// row do not depend on M or the tiling.
 //
 // Weights that are exact in bf16 have another order: few_chain.h.
 //
 // The splits of a strip are warps that have groups of their own. They hand the groups' sums, with
-// their scales, to a warp that adds those of some strips in that order: what all splits run is one
-// piece of code, which the instruction cache holds.
+// their scales if they have not got them, to a warp that adds those of some strips in that order:
+// what all splits run is one piece of code, which the instruction cache holds.
 #pragma once
 
 #include <cmath>
@@ -55,7 +57,7 @@ class FewWarp {
                         strip * Decoder::kScaleBytes + lane_ / 4 * Layout::kPairBytes);
     if constexpr (Decoder::kHasZeros) {
       zeros_ = ptx::Keep(stage + Layout::kZerosAt + scales_before * Layout::kGroupZeros +
-                         strip * kZeroBytes + lane_ / 4 * 2);
+                         strip * Decoder::kZeroBytes + lane_ / 4 * (Decoder::kZeroBytes / 8));
     }
     weights_full_ = ptx::Keep(shared + Layout::kWeightsFull);
     rows_ = ptx::Keep(shared + Layout::kRowsAt + RowLineOf<Layout>(lane_, split_ * kOwnSlabs));
@@ -77,7 +79,7 @@ class FewWarp {
 
  private:
   using Sums = float[Layout::kGroups][Layout::kSums];
-  using Scales = typename Decoder::Scales;
+  using Scales = typename Layout::HandedScales;
   static constexpr int kCodeLoads = kSteps * Decoder::kStepWords / 4;  // a group
   static constexpr int kLoads = Layout::kColumns == 8 ? 4 : 8;         // of ldmatrix, a group
   static constexpr int kOwnSlabs = Layout::kGroups * kGroupSlabs;      // of a turn
@@ -168,11 +170,7 @@ class FewWarp {
   GEMMD_DEVICE void Turn(std::int32_t first) {
     static_assert(Layout::kGroups <= 2);
     Sums sums;
-    GEMMD_UNROLL
-    for (int q = 0; q < Layout::kGroups; ++q) {
-      GEMMD_UNROLL
-      for (int i = 0; i < Layout::kSums; ++i) sums[q][i] = 0;
-    }
+    SetZero(sums);
     const std::int32_t left = GroupsLeft(first);
     if (kWhole || left >= Layout::kGroups) {
       Multiply<Layout::kGroups>(sums);
@@ -183,30 +181,71 @@ class FewWarp {
     GEMMD_UNROLL
     for (int q = 0; q < Layout::kGroups; ++q) {
       if (!kWhole && q >= left) continue;
-      scales[q] = decoder_[q].scales;
-      if constexpr (Decoder::kHasNan) {
-        if (ptx::AnyInWarp(decoder_[q].HasNan())) decoder_[q].PoisonLines(scales[q]);
-      }
+      if constexpr (!Decoder::kHasParts) scales[q] = WholeScales(q);
     }
     if (kWhole) LoadTurn(first + Layout::kTurnGroups);
     HandOver<kWhole>(sums, scales, left);
+  }
+
+  // Those of group q, all of which is decoded.
+  GEMMD_DEVICE typename Decoder::Scales WholeScales(int q) const {
+    typename Decoder::Scales scales = decoder_[q].scales;
+    if constexpr (Decoder::kHasNan) {
+      if (ptx::AnyInWarp(decoder_[q].HasNan())) decoder_[q].PoisonLines(scales);
+    }
+    return scales;
+  }
+
+  GEMMD_DEVICE static void SetZero(Sums& sums) {
+    GEMMD_UNROLL
+    for (auto& of_group : sums) {
+      GEMMD_UNROLL
+      for (float& sum : of_group) sum = 0;
+    }
   }
 
   // The first kCount groups that are loaded, interleaved.
   template <int kCount>
   GEMMD_DEVICE void Multiply(Sums& sums) {
     if constexpr (kLoadsAhead) {
-      MultiplySteps<kCount, 0, kSteps>(sums, columns_);
+      MultiplyParts<kCount, 0, kSteps>(sums, columns_);
     } else {
       ptx::MbarrierWait(rows_full_, rows_parity_);
       Columns columns[kCount];
       GEMMD_UNROLL
       for (int q = 0; q < kCount; ++q) LoadColumns<0, kLoads / 2>(q, columns[q]);
-      MultiplySteps<kCount, 0, kSteps / 2>(sums, columns);
+      MultiplyParts<kCount, 0, kSteps / 2>(sums, columns);
       GEMMD_UNROLL
       for (int q = 0; q < kCount; ++q) LoadColumns<kLoads / 2, kLoads / 2>(q, columns[q]);
       ReleaseRows();
-      MultiplySteps<kCount, kSteps / 2, kSteps>(sums, columns);
+      MultiplyParts<kCount, kSteps / 2, kSteps>(sums, columns);
+    }
+  }
+
+  // Steps of whole parts, of groups that have some.
+  template <int kCount, int kFirst, int kEnd, int kLoaded>
+  GEMMD_DEVICE void MultiplyParts(Sums& sums, const Columns (&columns)[kLoaded]) {
+    if constexpr (!Decoder::kHasParts) {
+      MultiplySteps<kCount, kFirst, kEnd>(sums, columns);
+    } else if constexpr (kFirst < kEnd) {
+      constexpr int kNext = kFirst + Decoder::kPartSteps;
+      Sums part;
+      SetZero(part);
+      MultiplySteps<kCount, kFirst, kNext>(part, columns);
+      GEMMD_UNROLL
+      for (int q = 0; q < kCount; ++q) AddPart<kFirst / Decoder::kPartSteps>(q, part[q], sums[q]);
+      MultiplyParts<kCount, kNext, kEnd>(sums, columns);
+    }
+  }
+  template <int kPart>
+  GEMMD_DEVICE void AddPart(int q, const float (&part)[Layout::kSums],
+                            float (&sums)[Layout::kSums]) const {
+    const typename Decoder::Scales scales =
+        kPart + 1 == Decoder::kParts ? WholeScales(q) : decoder_[q].scales;
+    GEMMD_UNROLL
+    for (int i = 0; i < Layout::kSums; ++i) {
+      const float scale = ScaleOf(scales, i / 2 % 2, kPart, params_.scales_are_bf16);
+      sums[i] = std::fma(scale, part[i], sums[i]);
     }
   }
 
@@ -266,8 +305,11 @@ class FewWarp {
                           const Scales& scales) const {
     if constexpr (Layout::kBoxRows == 1) {
       // All eight columns are one row: the first is handed over.
-      const OneRowSums<Scales> row = {{sums[0], sums[2]}, scales};
-      if (lane_ % 4 == 0) ptx::StoreShared(to + lane_ * 4, row);
+      OneRowSums<Scales> row;
+      row.of[0] = sums[0];
+      row.of[1] = sums[2];
+      if constexpr (!Decoder::kHasParts) row.scales = scales;
+      if (lane_ % 4 == 0) ptx::StoreShared(to + lane_ / 4 * Layout::kOneRowBytes, row);
     } else {
       GEMMD_UNROLL
       for (int eight = 0; eight < Layout::kSums / 4; ++eight) {
@@ -276,8 +318,10 @@ class FewWarp {
         for (int i = 0; i < 4; ++i) four.value[i] = sums[eight * 4 + i];
         ptx::StoreShared(to + eight * 512 + lane_ * 16, four);
       }
-      if (lane_ % 4 == 0) {
-        ptx::StoreShared(to + Layout::kSums * 128 + lane_ / 4 * Layout::kPairBytes, scales);
+      if constexpr (!Decoder::kHasParts) {
+        if (lane_ % 4 == 0) {
+          ptx::StoreShared(to + Layout::kSums * 128 + lane_ / 4 * Layout::kPairBytes, scales);
+        }
       }
     }
   }
@@ -336,7 +380,7 @@ class AddingWarp {
   }
 
  private:
-  using Scales = typename Decoder::Scales;
+  using Scales = typename Layout::HandedScales;
   static constexpr bool kIsOneRow = Layout::kBoxRows == 1;
   // Where A has one row a lane has two lines of one strip: there are as many lanes as pairs.
   static constexpr int kStrips = kIsOneRow ? 1 : Layout::kAdderStrips;
@@ -362,21 +406,26 @@ class AddingWarp {
   }
   GEMMD_DEVICE void AddGroup(float (&totals)[kTotals], ptx::SharedAddress from) const {
     if constexpr (kIsOneRow) {
-      const auto row = ptx::LoadShared<OneRowSums<Scales>>(from + lane_ % 8 * 16);
+      const auto row = ptx::LoadShared<OneRowSums<Scales>>(from + lane_ % 8 * Layout::kOneRowBytes);
+      Scales scales;
+      if constexpr (!Decoder::kHasParts) scales = row.scales;
       GEMMD_UNROLL
       for (int side = 0; side < 2; ++side) {
-        const float scale = ScaleOf(row.scales, side, params_.scales_are_bf16);
+        const float scale = ScaleOf(scales, side, 0, params_.scales_are_bf16);
         totals[side] = std::fma(scale, row.of[side], totals[side]);
       }
     } else {
-      const auto scales =
-          ptx::LoadShared<Scales>(from + Layout::kSums * 128 + lane_ / 4 * Layout::kPairBytes);
+      Scales scales;
+      if constexpr (!Decoder::kHasParts) {
+        scales =
+            ptx::LoadShared<Scales>(from + Layout::kSums * 128 + lane_ / 4 * Layout::kPairBytes);
+      }
       GEMMD_UNROLL
       for (int eight = 0; eight < Layout::kSums / 4; ++eight) {
         const auto four = ptx::LoadShared<SumsOfRow<4>>(from + eight * 512 + lane_ * 16);
         GEMMD_UNROLL
         for (int i = 0; i < 4; ++i) {
-          const float scale = ScaleOf(scales, i / 2, params_.scales_are_bf16);
+          const float scale = ScaleOf(scales, i / 2, 0, params_.scales_are_bf16);
           totals[eight * 4 + i] = std::fma(scale, four.value[i], totals[eight * 4 + i]);
         }
       }

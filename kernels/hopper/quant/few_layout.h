@@ -1,6 +1,9 @@
 // The shared memory of a block of the product of few rows.
 #pragma once
 
+#include <type_traits>
+
+#include "kernels/hopper/quant/decoder.h"
 #include "kernels/hopper/quant/packed.h"
 #include "kernels/hopper/quant/tilings.h"
 #include "kernels/ptx/fences.h"
@@ -35,7 +38,7 @@ struct FewLayout {
   static constexpr int kChunks = kStrips < kChunkStrips ? 1 : kStrips / kChunkStrips;
   static constexpr int kGroupCodes = kStrips / kChunks * Decoder::kCodeBytes;
   static constexpr int kGroupScales = kChunkStrips * Decoder::kScaleBytes;
-  static constexpr int kGroupZeros = Decoder::kHasZeros ? kChunkStrips * kZeroBytes : 0;
+  static constexpr int kGroupZeros = Decoder::kHasZeros ? kChunkStrips * Decoder::kZeroBytes : 0;
   static constexpr int kScalesAt = kChunks * kTurnGroups * kGroupCodes;
   static constexpr int kZerosAt = kScalesAt + kChunks * kTurnGroups * kGroupScales;
   static constexpr int kWeightStageBytes = kZerosAt + kChunks * kTurnGroups * kGroupZeros;
@@ -49,8 +52,13 @@ struct FewLayout {
 
   static constexpr int kSums = kColumns / 2;                   // of a lane, for a group
   static constexpr int kPairBytes = Decoder::kScaleBytes / 8;  // of a pair of lines' scales
-  // Sums of a group of a strip, and its scales: of one row OneRowSums of each pair of lines.
-  static constexpr int kGroupSumBytes = kBoxRows == 1 ? 8 * 16 : kSums * 4 * 32 + 8 * kPairBytes;
+  // Sums of a group of a strip, and its scales, unless its parts have got theirs: of one row
+  // OneRowSums of each pair of lines.
+  using HandedScales = std::conditional_t<Decoder::kHasParts, NoScales, typename Decoder::Scales>;
+  static constexpr int kHandedBytes = Decoder::kHasParts ? 0 : kPairBytes;
+  static constexpr int kOneRowBytes = Decoder::kHasParts ? 8 : 16;
+  static constexpr int kGroupSumBytes =
+      kBoxRows == 1 ? 8 * kOneRowBytes : kSums * 4 * 32 + 8 * kHandedBytes;
   static constexpr int kStripSumBytes = kTurnGroups * kGroupSumBytes;
   static constexpr int kSumBufferBytes = kIsChain ? 0 : kStrips * kStripSumBytes;
 
@@ -79,6 +87,10 @@ template <class Scales>
 struct alignas(16) OneRowSums {
   float of[2];
   Scales scales;
+};
+template <>
+struct alignas(8) OneRowSums<NoScales> {
+  float of[2];
 };
 
 // A lane's line of ldmatrix in a stage, from slab `slab` on. A row that A does not have is zeros;

@@ -107,7 +107,7 @@ class FewWeightLoader {
     } else if (lane_ < kZeroLanes) {
       const std::uint32_t chunk = lane_ - kScaleLanes;
       load(Layout::kZerosAt + chunk * (Layout::kTurnGroups * Layout::kGroupZeros),
-           params_.zero_points + UnitOf(chunk, first, has_groups) * kZeroBytes,
+           params_.zero_points + UnitOf(chunk, first, has_groups) * Decoder::kZeroBytes,
            count * Layout::kGroupZeros);
     }
   }

@@ -51,9 +51,10 @@ const std::vector<Form>& FormsOf(CodeFormat format) {
     for (const CodeFormat each : kCodeFormats) {
       std::vector<Form>& its = (*all)[static_cast<std::size_t>(each)];
       const int few = FewTilingCount(each);
-      its.reserve(static_cast<std::size_t>(few) + kWideTilingCount);
+      const int wide = WideTilingCount(each);
+      its.reserve(static_cast<std::size_t>(few + wide));
       for (int i = 0; i < few; ++i) its.push_back({each, FormKind::kFew, i});
-      for (int i = 0; i < kWideTilingCount; ++i) its.push_back({each, FormKind::kWide, i});
+      for (int i = 0; i < wide; ++i) its.push_back({each, FormKind::kWide, i});
     }
     return all;
   }();

@@ -133,42 +133,6 @@ absl::Status LaunchFewOf(const Problem& problem, const Arguments& arguments,
                      target);
 }
 
-inline ZeroKind ZeroKindOf(const Problem& problem) {
-  if (problem.b_scaling.has_zero_points) return ZeroKind::kPlane;
-  return problem.b.type == DataType::kInt4 ? ZeroKind::kEight : ZeroKind::kNone;
-}
-
-template <template <class> class Launcher>
-absl::Status LaunchInt4(const Problem& problem, const Arguments& arguments,
-                        const LaunchTarget& target) {
-  const bool is_bf16 = problem.a.type == DataType::kBf16;
-  switch (ZeroKindOf(problem)) {
-    case ZeroKind::kNone:
-      return is_bf16
-                 ? Launcher<Int4Decoder<Bf16Rows, ZeroKind::kNone>>::Do(problem, arguments, target)
-                 : Launcher<Int4Decoder<F16Rows, ZeroKind::kNone>>::Do(problem, arguments, target);
-    case ZeroKind::kEight:
-      return is_bf16
-                 ? Launcher<Int4Decoder<Bf16Rows, ZeroKind::kEight>>::Do(problem, arguments, target)
-                 : Launcher<Int4Decoder<F16Rows, ZeroKind::kEight>>::Do(problem, arguments, target);
-    case ZeroKind::kPlane:
-      break;
-  }
-  return is_bf16 ? Launcher<Int4Decoder<Bf16Rows, ZeroKind::kPlane>>::Do(problem, arguments, target)
-                 : Launcher<Int4Decoder<F16Rows, ZeroKind::kPlane>>::Do(problem, arguments, target);
-}
-
-template <int kTiling>
-struct Few {
-  template <class Decoder>
-  struct Launcher {
-    static absl::Status Do(const Problem& problem, const Arguments& arguments,
-                           const LaunchTarget& target) {
-      return LaunchFewOf<kTiling, Decoder>(problem, arguments, target);
-    }
-  };
-};
-
 // The grid has the problem's tiles of lines, rounded up to whole clusters.
 template <int kTiling, class Decoder>
 absl::Status LaunchWideOf(const Problem& problem, const Arguments& arguments,
@@ -200,78 +164,67 @@ absl::Status LaunchWideOf(const Problem& problem, const Arguments& arguments,
                      target);
 }
 
-template <int kTiling>
-struct Wide {
-  template <class Decoder>
-  struct Launcher {
-    static absl::Status Do(const Problem& problem, const Arguments& arguments,
-                           const LaunchTarget& target) {
-      return LaunchWideOf<kTiling, Decoder>(problem, arguments, target);
-    }
-  };
+inline ZeroKind ZeroKindOf(const Problem& problem) {
+  if (problem.b_scaling.has_zero_points) return ZeroKind::kPlane;
+  return problem.b.type == DataType::kInt4 ? ZeroKind::kEight : ZeroKind::kNone;
+}
+
+// A decoder's type, for a function of its value.
+template <class T>
+struct TypeTag {
+  using Type = T;
 };
 
-// By codes of 8 bits.
-template <template <class> class Launcher, class Rows>
-absl::Status LaunchBytesOf(const Problem& problem, const Arguments& arguments,
-                           const LaunchTarget& target) {
-  if (CodeFormatOf(problem) == CodeFormat::kE4m3) {
-    return Launcher<E4m3Decoder<Rows>>::Do(problem, arguments, target);
+// Calls f(TypeTag<the decoder of B for A's type>()).
+template <CodeFormat kFormat, class Rows, class F>
+absl::Status WithDecoderOf(const Problem& problem, const F& f) {
+  constexpr Code kCode = CodeOf(kFormat);
+  if constexpr (kCode == Code::kE4m3) {
+    return f(TypeTag<E4m3Decoder<Rows>>());
+  } else if constexpr (kCode == Code::kInt8) {
+    return problem.b_scaling.has_zero_points
+               ? f(TypeTag<Int8Decoder<Rows, ZeroKind::kPlane, kFormat>>())
+               : f(TypeTag<Int8Decoder<Rows, ZeroKind::kNone, kFormat>>());
+  } else {
+    static_assert(kCode == Code::kInt4);
+    switch (ZeroKindOf(problem)) {
+      case ZeroKind::kNone:
+        return f(TypeTag<Int4Decoder<Rows, ZeroKind::kNone, kFormat>>());
+      case ZeroKind::kEight:
+        return f(TypeTag<Int4Decoder<Rows, ZeroKind::kEight, kFormat>>());
+      case ZeroKind::kPlane:
+        break;
+    }
+    return f(TypeTag<Int4Decoder<Rows, ZeroKind::kPlane, kFormat>>());
   }
-  return problem.b_scaling.has_zero_points
-             ? Launcher<Int8Decoder<Rows, ZeroKind::kPlane>>::Do(problem, arguments, target)
-             : Launcher<Int8Decoder<Rows, ZeroKind::kNone>>::Do(problem, arguments, target);
 }
-template <template <class> class Launcher>
-absl::Status LaunchBytes(const Problem& problem, const Arguments& arguments,
-                         const LaunchTarget& target) {
-  return problem.a.type == DataType::kBf16
-             ? LaunchBytesOf<Launcher, Bf16Rows>(problem, arguments, target)
-             : LaunchBytesOf<Launcher, F16Rows>(problem, arguments, target);
+template <CodeFormat kFormat, class F>
+absl::Status WithDecoder(const Problem& problem, const F& f) {
+  if constexpr (kFormat == CodeFormat::kMxfp4) {
+    return f(TypeTag<Mxfp4Decoder>());
+  } else if constexpr (kFormat == CodeFormat::kNvfp4) {
+    return f(TypeTag<Nvfp4Decoder>());
+  } else {
+    return problem.a.type == DataType::kBf16 ? WithDecoderOf<kFormat, Bf16Rows>(problem, f)
+                                             : WithDecoderOf<kFormat, F16Rows>(problem, f);
+  }
 }
 
-// The products in each tiling, by B of int4 and uint4, of mxfp4, of nvfp4, and of codes of 8 bits;
-// its planes are packed (packed.h).
+// The products in each tiling by B of each format; its planes are packed (packed.h).
 // REQUIRES: what Rejection() of the family says; problem.m is at most the tiling's rows.
-template <int kTiling>
-absl::Status LaunchFewInt4(const Problem& problem, const Arguments& arguments,
-                           const LaunchTarget& target) {
-  return LaunchInt4<Few<kTiling>::template Launcher>(problem, arguments, target);
+template <int kTiling, CodeFormat kFormat>
+absl::Status LaunchFew(const Problem& problem, const Arguments& arguments,
+                       const LaunchTarget& target) {
+  return WithDecoder<kFormat>(problem, [&](auto decoder) {
+    return LaunchFewOf<kTiling, typename decltype(decoder)::Type>(problem, arguments, target);
+  });
 }
-template <int kTiling>
-absl::Status LaunchFewMxfp4(const Problem& problem, const Arguments& arguments,
-                            const LaunchTarget& target) {
-  return LaunchFewOf<kTiling, Mxfp4Decoder>(problem, arguments, target);
-}
-template <int kTiling>
-absl::Status LaunchFewNvfp4(const Problem& problem, const Arguments& arguments,
-                            const LaunchTarget& target) {
-  return LaunchFewOf<kTiling, Nvfp4Decoder>(problem, arguments, target);
-}
-template <int kTiling>
-absl::Status LaunchFewBytes(const Problem& problem, const Arguments& arguments,
-                            const LaunchTarget& target) {
-  return LaunchBytes<Few<kTiling>::template Launcher>(problem, arguments, target);
-}
-template <int kTiling>
-absl::Status LaunchWideInt4(const Problem& problem, const Arguments& arguments,
-                            const LaunchTarget& target) {
-  return LaunchInt4<Wide<kTiling>::template Launcher>(problem, arguments, target);
-}
-template <int kTiling>
-absl::Status LaunchWideMxfp4(const Problem& problem, const Arguments& arguments,
-                             const LaunchTarget& target) {
-  return LaunchWideOf<kTiling, Mxfp4Decoder>(problem, arguments, target);
-}
-template <int kTiling>
-absl::Status LaunchWideNvfp4(const Problem& problem, const Arguments& arguments,
-                             const LaunchTarget& target) {
-  return LaunchWideOf<kTiling, Nvfp4Decoder>(problem, arguments, target);
-}
-template <int kTiling>
-absl::Status LaunchWideBytes(const Problem& problem, const Arguments& arguments,
-                             const LaunchTarget& target) {
-  return LaunchBytes<Wide<kTiling>::template Launcher>(problem, arguments, target);
+template <int kTiling, CodeFormat kFormat>
+absl::Status LaunchWide(const Problem& problem, const Arguments& arguments,
+                        const LaunchTarget& target) {
+  return WithDecoder<kFormat>(problem, [&](auto decoder) {
+    return LaunchWideOf<kTiling, typename decltype(decoder)::Type>(problem, arguments, target);
+  });
 }
 
 }  // namespace GEMMD_BACKEND

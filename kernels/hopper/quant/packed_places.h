@@ -25,20 +25,37 @@ struct PackedPlaces {
   std::int64_t scale_units = 0;
   // Packing adds it to codes and zero points, modulo their range: half of that for int4 and uint8.
   std::uint32_t bias = 0;
-  std::uint32_t scale_bias = 0;  // added to scales of a byte, modulo 256
 };
 
+// The elements of a plane of scales or zero points. Packing adds `bias` to a byte, and keeps the
+// bits of `mask`.
+struct VectorElements {
+  std::int64_t size;   // bytes
+  std::int64_t count;  // of a line's group
+  std::uint32_t bias;
+  std::uint32_t mask;
+};
+
+constexpr CodeFormat ByScaleK(std::uint16_t k, CodeFormat of_32, CodeFormat of_64,
+                              CodeFormat of_128) {
+  if (k == 32) return of_32;
+  return k == 64 ? of_64 : of_128;
+}
+// A scale for all of K is that of each group of 128.
 inline CodeFormat CodeFormatOf(const Problem& problem) {
+  const Scaling& scaling = problem.b_scaling;
   switch (problem.b.type) {
     case DataType::kFp4E2M1:
-      return problem.b_scaling.has_tensor_scale ? CodeFormat::kNvfp4 : CodeFormat::kMxfp4;
+      return scaling.has_tensor_scale ? CodeFormat::kNvfp4 : CodeFormat::kMxfp4;
     case DataType::kInt8:
     case DataType::kUint8:
-      return CodeFormat::kInt8;
+      return ByScaleK(scaling.block_k, CodeFormat::kInt8G32, CodeFormat::kInt8G64,
+                      CodeFormat::kInt8);
     case DataType::kFp8E4M3:
       return CodeFormat::kE4m3;
     default:
-      return CodeFormat::kInt4;
+      return ByScaleK(scaling.block_k, CodeFormat::kInt4G32, CodeFormat::kInt4G64,
+                      CodeFormat::kInt4);
   }
 }
 constexpr std::uint32_t BiasOf(DataType type) {
@@ -73,14 +90,24 @@ inline PackedPlaces PlacesOf(const Problem& problem) {
   places.units = UnitsOf(problem, WeightPlane::kCodes, problem.n);
   places.scale_units = UnitsOf(problem, WeightPlane::kScales, problem.n);
   places.bias = BiasOf(problem.b.type);
-  places.scale_bias = places.format == CodeFormat::kNvfp4 ? kNvfp4ScaleBias : 0;
   return places;
+}
+
+// Zero points of 4 bits are 0 to 15 with their bias.
+inline VectorElements ElementsOf(const PackedPlaces& places, WeightPlane plane) {
+  const FormatTraits traits = TraitsOf(places.format);
+  if (plane == WeightPlane::kScales) {
+    const std::uint32_t bias = places.format == CodeFormat::kNvfp4 ? kNvfp4ScaleBias : 0;
+    return {traits.scale_size, traits.scales, bias, ~0U};
+  }
+  const std::uint32_t mask = (1U << CodeBits(traits.code)) - 1;
+  return {1, traits.scales, places.bias, mask};
 }
 
 // Bytes of a piece of the packed plane.
 constexpr int PieceBytes(CodeFormat format, WeightPlane plane) {
   if (plane == WeightPlane::kScales) return ScaleBytes(format);
-  return plane == WeightPlane::kCodes ? CodeBytes(format) : kZeroBytes;
+  return plane == WeightPlane::kCodes ? CodeBytes(CodeOf(format)) : ZeroBytes(format);
 }
 
 }  // namespace gemmd::hopper::quant

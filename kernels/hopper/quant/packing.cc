@@ -12,6 +12,7 @@
 namespace gemmd {
 namespace {
 
+using hopper::quant::Code;
 using hopper::quant::CodeFormat;
 using hopper::quant::CodeFormatOf;
 using hopper::quant::PackedPlaces;
@@ -34,8 +35,8 @@ Piece PieceOf(std::int64_t groups, std::int64_t index) {
           chunk_group % groups};
 }
 
-void SetCode(std::uint8_t* codes, CodeFormat format, std::int64_t index, std::uint32_t code) {
-  if (hopper::quant::CodeBits(format) == 8) {
+void SetCode(std::uint8_t* codes, Code type, std::int64_t index, std::uint32_t code) {
+  if (hopper::quant::CodeBits(type) == 8) {
     codes[index] = static_cast<std::uint8_t>(code);
     return;
   }
@@ -45,26 +46,20 @@ void SetCode(std::uint8_t* codes, CodeFormat format, std::int64_t index, std::ui
 }
 
 // The code of register j, half `half`.
-std::uint32_t CodeIn(std::uint32_t word, CodeFormat format, int j, int half) {
+std::uint32_t CodeIn(std::uint32_t word, Code type, int j, int half) {
   std::uint32_t value = 0;
-  for (int bit = 0; bit < hopper::quant::CodeBits(format); ++bit) {
-    value |= (word >> hopper::quant::CodeBit(format, j, half, bit) & 1) << bit;
+  for (int bit = 0; bit < hopper::quant::CodeBits(type); ++bit) {
+    value |= (word >> hopper::quant::CodeBit(type, j, half, bit) & 1) << bit;
   }
   return value;
 }
 
-// The elements of a plane of scales or zero points.
-struct VectorElements {
-  std::int64_t size;   // bytes
-  std::int64_t count;  // of a line's group
-  std::uint32_t bias;
-};
-
 void UnpackCodes(const PackedPlaces& places, const Piece& piece, const std::uint8_t* from,
                  std::uint8_t* to) {
-  const int words = hopper::quant::StepWords(places.format);  // of a step
-  const int registers = 4 / words;                            // of a word
-  for (std::int64_t at = 0; at < hopper::quant::CodeBytes(places.format); at += 4) {
+  const Code type = hopper::quant::CodeOf(places.format);
+  const int words = hopper::quant::StepWords(type);  // of a step
+  const int registers = 4 / words;                   // of a word
+  for (std::int64_t at = 0; at < hopper::quant::CodeBytes(type); at += 4) {
     std::uint32_t word = 0;
     std::memcpy(&word, from + at, sizeof word);
     const std::int64_t lane = at % 512 / 16;
@@ -78,15 +73,15 @@ void UnpackCodes(const PackedPlaces& places, const Piece& piece, const std::uint
       const std::int64_t k = piece.group * hopper::quant::kGroupK +
                              nth / words * hopper::quant::kStepK + lane % 4 * 2 + k_half * 8 + half;
       if (line >= places.n || k >= places.k) continue;
-      SetCode(to, places.format, line * places.line_stride + k * places.k_stride,
-              CodeIn(word, places.format, j, half) ^ places.bias);
+      SetCode(to, type, line * places.line_stride + k * places.k_stride,
+              CodeIn(word, type, j, half) ^ places.bias);
     }
   }
 }
 
-// Elements of `size` bytes, `count` of a line's group, less `bias`.
-void UnpackVector(const PackedPlaces& places, const Piece& piece, const VectorElements& elements,
-                  const std::uint8_t* from, std::uint8_t* to) {
+void UnpackVector(const PackedPlaces& places, const Piece& piece,
+                  const hopper::quant::VectorElements& elements, const std::uint8_t* from,
+                  std::uint8_t* to) {
   const std::int64_t size = elements.size;
   for (std::int64_t at = 0; at < hopper::quant::kStripLines * elements.count; ++at) {
     const std::int64_t nth = at / elements.count;
@@ -101,44 +96,43 @@ void UnpackVector(const PackedPlaces& places, const Piece& piece, const VectorEl
   }
 }
 
-VectorElements ElementsOf(const PackedPlaces& places, WeightPlane plane) {
-  if (plane == WeightPlane::kZeroPoints) return {1, 1, places.bias};
-  return {hopper::quant::ScaleSize(places.format), hopper::quant::ScalesOf(places.format),
-          places.scale_bias};
-}
-
 // Returns whether kernels take the scales of B, whose format is that.
 bool TakesScales(CodeFormat format, const Scaling& scaling) {
   if (!scaling.has_scales || scaling.has_offsets) return false;
   if (scaling.order == ScaleOrder::kTiles128x4) return false;
   if (scaling.has_tensor_scale && format != CodeFormat::kNvfp4) return false;
-  const bool are_of_group = scaling.block_lines == 1 && scaling.block_k == hopper::quant::kGroupK;
+  const bool are_of_group =
+      scaling.block_lines == 1 && scaling.block_k == hopper::quant::ScaleK(format);
+  const bool are_f32 = scaling.type == DataType::kF32;
   switch (format) {
     case CodeFormat::kInt4:
+    case CodeFormat::kInt4G64:
+    case CodeFormat::kInt4G32:
       return are_of_group && IsHalf(scaling.type);
     case CodeFormat::kMxfp4:
-      return scaling.type == DataType::kE8M0 && scaling.block_lines == 1 && scaling.block_k == 32;
+      return are_of_group && scaling.type == DataType::kE8M0;
     case CodeFormat::kNvfp4:
-      return scaling.type == DataType::kFp8E4M3 && scaling.block_lines == 1 &&
-             scaling.block_k == 16;
+      return are_of_group && scaling.type == DataType::kFp8E4M3;
+    case CodeFormat::kInt8G64:
+    case CodeFormat::kInt8G32:
+      return are_of_group && are_f32;
     case CodeFormat::kInt8:
     case CodeFormat::kE4m3:
       break;
   }
   const bool are_of_block = scaling.block_lines == 128 && scaling.block_k == hopper::quant::kGroupK;
-  return scaling.type == DataType::kF32 &&
-         (are_of_group || are_of_block || scaling.block_k == kWhole);
+  return are_f32 && (are_of_group || are_of_block || scaling.block_k == kWhole);
 }
 
-const char* ScalesTaken(CodeFormat format) {
-  switch (format) {
-    case CodeFormat::kInt4:
-      return "f16 or bf16 scales of 1 x 128";
-    case CodeFormat::kMxfp4:
-    case CodeFormat::kNvfp4:
+const char* ScalesTaken(Code type) {
+  switch (type) {
+    case Code::kInt4:
+      return "f16 or bf16 scales of 1 x 32, 1 x 64 or 1 x 128";
+    case Code::kE2m1:
       return "e8m0 scales of 1 x 32, or fp8_e4m3 ones of 1 x 16 with one of the tensor,";
-    case CodeFormat::kInt8:
-    case CodeFormat::kE4m3:
+    case Code::kInt8:
+      return "f32 scales of 1 x 32, 1 x 64, 1 x 128, of 128 x 128 or of all of K";
+    case Code::kE4m3:
       break;
   }
   return "f32 scales of 1 x 128, of 128 x 128 or of all of K";
@@ -159,8 +153,8 @@ std::string FormatRejection(const Problem& problem) {
   }
   const CodeFormat format = CodeFormatOf(problem);
   if (!TakesScales(format, problem.b_scaling)) {
-    return absl::StrCat("takes ", ScalesTaken(format), " for B of ", Name(b), ", not ",
-                        Name(problem.b_scaling));
+    return absl::StrCat("takes ", ScalesTaken(hopper::quant::CodeOf(format)), " for B of ", Name(b),
+                        ", not ", Name(problem.b_scaling));
   }
   if (IsChain(format) && problem.a.type != DataType::kBf16) {
     return absl::StrCat("takes A of bf16 by B of fp4_e2m1, not ", Name(problem.a.type));
@@ -224,7 +218,7 @@ void UnpackPieces(const Problem& problem, WeightPlane plane, std::int64_t first,
     if (plane == WeightPlane::kCodes) {
       UnpackCodes(places, piece, from, to);
     } else {
-      UnpackVector(places, piece, ElementsOf(places, plane), from, to);
+      UnpackVector(places, piece, hopper::quant::ElementsOf(places, plane), from, to);
     }
     from += PackedPieceBytes(problem, plane);
   }

@@ -17,6 +17,7 @@ struct PackingParams {
   const void* sent;
   void* packed;
   PackedPlaces places;
+  VectorElements elements;  // of a plane that has no codes
 };
 
 // A unit of a plane that has so many groups.
@@ -30,45 +31,45 @@ GEMMD_DEVICE PackedUnit UnitOf(std::int64_t groups, std::int64_t index) {
           chunk_group % groups};
 }
 
-// The bits of a format, for device code.
-template <CodeFormat kFormat>
-inline constexpr int kCodeBits = CodeBits(kFormat);
+// The bits of a code, for device code.
+template <Code kCode>
+inline constexpr int kCodeBits = CodeBits(kCode);
 
 // A code in its word; and the word of some of a lane's registers, whose codes code_of(j, half)
 // gives.
-template <CodeFormat kFormat, int kRegister, int kHalf, int kBit = 0>
+template <Code kCode, int kRegister, int kHalf, int kBit = 0>
 GEMMD_DEVICE std::uint32_t PlacedCode(std::uint32_t code) {
-  const std::uint32_t placed = ((code >> kBit) & 1) << kCodeBit<kFormat, kRegister, kHalf, kBit>;
-  if constexpr (kBit + 1 == kCodeBits<kFormat>) {
+  const std::uint32_t placed = ((code >> kBit) & 1) << kCodeBit<kCode, kRegister, kHalf, kBit>;
+  if constexpr (kBit + 1 == kCodeBits<kCode>) {
     return placed;
   } else {
-    return placed | PlacedCode<kFormat, kRegister, kHalf, kBit + 1>(code);
+    return placed | PlacedCode<kCode, kRegister, kHalf, kBit + 1>(code);
   }
 }
-template <CodeFormat kFormat, int kRegister, int kEnd, class CodeOf>
+template <Code kCode, int kRegister, int kEnd, class CodeOf>
 GEMMD_DEVICE std::uint32_t PackedWord(const CodeOf& code_of) {
   if constexpr (kRegister == kEnd) {
     return 0;
   } else {
-    return PlacedCode<kFormat, kRegister, 0>(code_of(kRegister, 0)) |
-           PlacedCode<kFormat, kRegister, 1>(code_of(kRegister, 1)) |
-           PackedWord<kFormat, kRegister + 1, kEnd>(code_of);
+    return PlacedCode<kCode, kRegister, 0>(code_of(kRegister, 0)) |
+           PlacedCode<kCode, kRegister, 1>(code_of(kRegister, 1)) |
+           PackedWord<kCode, kRegister + 1, kEnd>(code_of);
   }
 }
 // Word `nth` of a step.
-template <CodeFormat kFormat, class CodeOf>
+template <Code kCode, class CodeOf>
 GEMMD_DEVICE std::uint32_t StepWord(std::uint32_t nth, const CodeOf& code_of) {
-  if constexpr (kCodeBits<kFormat> == 4) {
-    return PackedWord<kFormat, 0, 4>(code_of);
+  if constexpr (kCodeBits<kCode> == 4) {
+    return PackedWord<kCode, 0, 4>(code_of);
   } else {
-    return nth == 0 ? PackedWord<kFormat, 0, 2>(code_of) : PackedWord<kFormat, 2, 4>(code_of);
+    return nth == 0 ? PackedWord<kCode, 0, 2>(code_of) : PackedWord<kCode, 2, 4>(code_of);
   }
 }
 
 // A code as it was sent: of 4 bits two are in a byte, the even one low.
-template <CodeFormat kFormat>
+template <Code kCode>
 GEMMD_DEVICE std::uint32_t SentCode(const std::uint8_t* codes, std::int64_t at) {
-  if constexpr (kCodeBits<kFormat> == 4) {
+  if constexpr (kCodeBits<kCode> == 4) {
     return (ptx::LoadGlobal(codes + at / 2) >> (at % 2 * 4)) & 15u;
   } else {
     return ptx::LoadGlobal(codes + at);
@@ -76,12 +77,12 @@ GEMMD_DEVICE std::uint32_t SentCode(const std::uint8_t* codes, std::int64_t at) 
 }
 
 // A warp for a unit.
-template <CodeFormat kFormat>
+template <Code kCode>
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kPackingThreads, 2)
     PackCodes(GEMMD_GRID_CONSTANT const PackingParams params) {
   constexpr int kWarps = kPackingThreads / 32;
-  constexpr int kUnitBytes = 256 * kCodeBits<kFormat>;
-  constexpr std::uint32_t kWords = kCodeBits<kFormat> / 4;  // of a step
+  constexpr int kUnitBytes = 256 * kCodeBits<kCode>;
+  constexpr std::uint32_t kWords = kCodeBits<kCode> / 4;  // of a step
   const PackedPlaces& places = params.places;
   const auto* const codes = static_cast<const std::uint8_t*>(params.sent);
   const std::uint32_t lane = ptx::LaneIndex();
@@ -96,60 +97,40 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kPackingThreads, 2)
         const std::int64_t k =
             unit.group * kGroupK + step * kStepK + lane % 4 * 2 + j / 2 * 8 + half;
         if (line >= places.n || k >= places.k) return 0u;
-        return SentCode<kFormat>(codes, line * places.line_stride + k * places.k_stride) ^
+        return SentCode<kCode>(codes, line * places.line_stride + k * places.k_stride) ^
                places.bias;
       };
       ptx::StoreGlobal(
           reinterpret_cast<std::uint32_t*>(to + word / 4 * 512 + lane * 16 + word % 4 * 4),
-          StepWord<kFormat>(word % kWords, code_of));
+          StepWord<kCode>(word % kWords, code_of));
     }
   }
 }
 
-// A thread for each scale, of any size: kCount of a line's group.
-template <class Element, int kCount>
+// A thread for each scale or zero point.
+template <class Element>
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kPackingThreads, 2)
-    PackScales(GEMMD_GRID_CONSTANT const PackingParams params) {
-  constexpr int kUnitElements = kStripLines * kCount;
+    PackVector(GEMMD_GRID_CONSTANT const PackingParams params) {
   const PackedPlaces& places = params.places;
-  const std::int64_t count = places.scale_units * kUnitElements;
+  const VectorElements& elements = params.elements;
+  const std::int64_t unit_elements = kStripLines * elements.count;
+  const std::int64_t count = places.scale_units * unit_elements;
   for (std::int64_t at = std::int64_t{ptx::BlockIndexX()} * kPackingThreads + ptx::ThreadIndex();
        at < count; at += std::int64_t{ptx::GridSizeX()} * kPackingThreads) {
-    const PackedUnit unit = UnitOf(places.scale_groups, at / kUnitElements);
-    const std::int64_t nth = at % kUnitElements / kCount;
+    const PackedUnit unit = UnitOf(places.scale_groups, at / unit_elements);
+    const std::int64_t nth = at % unit_elements / elements.count;
     const std::int64_t line = unit.first_line + nth / 2 + nth % 2 * 8;
-    const std::int64_t block = unit.group * kCount + at % kCount;
+    const std::int64_t block = unit.group * elements.count + at % elements.count;
     Element value = 0;
     if (line < places.n && block < places.scale_blocks) {
       value = ptx::LoadGlobal(static_cast<const Element*>(params.sent) +
                               line / places.scale_lines * places.scale_line_stride +
                               block * places.scale_block_stride);
-      if constexpr (sizeof(Element) == 1) value = static_cast<Element>(value + places.scale_bias);
+      if constexpr (sizeof(Element) == 1) {
+        value = static_cast<Element>((value + elements.bias) & elements.mask);
+      }
     }
     ptx::StoreGlobal(static_cast<Element*>(params.packed) + at, value);
-  }
-}
-
-// A thread for each zero point. Those of 4 bits are of 0 to 15 with their bias.
-GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kPackingThreads, 2)
-    PackZeroPoints(GEMMD_GRID_CONSTANT const PackingParams params) {
-  const PackedPlaces& places = params.places;
-  const std::int64_t count = places.scale_units * kStripLines;
-  const std::uint32_t mask = places.format == CodeFormat::kInt4 ? 15 : 255;
-  for (std::int64_t at = std::int64_t{ptx::BlockIndexX()} * kPackingThreads + ptx::ThreadIndex();
-       at < count; at += std::int64_t{ptx::GridSizeX()} * kPackingThreads) {
-    const PackedUnit unit = UnitOf(places.scale_groups, at / kStripLines);
-    const std::int64_t nth = at % kStripLines;
-    const std::int64_t line = unit.first_line + nth / 2 + nth % 2 * 8;
-    std::uint32_t value = 0;
-    if (line < places.n) {
-      value = ptx::LoadGlobal(static_cast<const std::uint8_t*>(params.sent) +
-                              line / places.scale_lines * places.scale_line_stride +
-                              unit.group * places.scale_block_stride);
-      value = (value + places.bias) & mask;
-    }
-    ptx::StoreGlobal(static_cast<std::uint8_t*>(params.packed) + at,
-                     static_cast<std::uint8_t>(value));
   }
 }
 

@@ -16,21 +16,19 @@ inline namespace GEMMD_BACKEND {
 // REQUIRES: what PackPlane() does.
 inline absl::Status LaunchPacking(const Problem& problem, WeightPlane plane, const void* sent,
                                   void* packed, const LaunchTarget& target) {
-  const PackingParams params = {sent, packed, PlacesOf(problem)};
-  const PackedPlaces& places = params.places;
+  const PackedPlaces places = PlacesOf(problem);
+  const VectorElements elements = ElementsOf(places, plane);
+  const PackingParams params = {sent, packed, places, elements};
+  const bool are_codes = plane == WeightPlane::kCodes;
   // From the panel's first scale to its last.
   const std::int64_t line_blocks = (places.n + places.scale_lines - 1) / places.scale_lines;
-  const std::int64_t sent_scales = (line_blocks - 1) * places.scale_line_stride +
-                                   (places.scale_blocks - 1) * places.scale_block_stride + 1;
-  auto sent_bytes = static_cast<std::uint64_t>(sent_scales);
-  std::int64_t threads = places.scale_units * kStripLines;
-  if (plane == WeightPlane::kCodes) {
-    sent_bytes = problem.b.size_bytes();
-    threads = places.units * 32;
-  } else if (plane == WeightPlane::kScales) {
-    sent_bytes *= static_cast<std::uint64_t>(ScaleSize(places.format));
-    threads *= ScalesOf(places.format);
-  }
+  const std::int64_t sent_elements = (line_blocks - 1) * places.scale_line_stride +
+                                     (places.scale_blocks - 1) * places.scale_block_stride + 1;
+  const std::uint64_t sent_bytes = are_codes
+                                       ? problem.b.size_bytes()
+                                       : static_cast<std::uint64_t>(sent_elements * elements.size);
+  const std::int64_t threads =
+      are_codes ? places.units * 32 : places.scale_units * kStripLines * elements.count;
   constexpr std::uint32_t kBlocksPerMultiprocessor = 8;
   ptx::LaunchShape shape;
   shape.kernel = "hopper/quant packing";
@@ -45,23 +43,22 @@ inline absl::Status LaunchPacking(const Problem& problem, WeightPlane plane, con
   const auto launch = [&](auto* kernel) {
     return ptx::Launch(kernel, shape, params, buffers, target);
   };
-  if (plane == WeightPlane::kZeroPoints) return launch(PackZeroPoints);
-  const bool are_codes = plane == WeightPlane::kCodes;
-  switch (places.format) {
-    case CodeFormat::kInt4:
-      return launch(are_codes ? PackCodes<CodeFormat::kInt4> : PackScales<std::uint16_t, 1>);
-    case CodeFormat::kMxfp4:
-      return launch(are_codes ? PackCodes<CodeFormat::kMxfp4>
-                              : PackScales<std::uint8_t, ScalesOf(CodeFormat::kMxfp4)>);
-    case CodeFormat::kNvfp4:
-      return launch(are_codes ? PackCodes<CodeFormat::kMxfp4>
-                              : PackScales<std::uint8_t, ScalesOf(CodeFormat::kNvfp4)>);
-    case CodeFormat::kInt8:
-      return launch(are_codes ? PackCodes<CodeFormat::kInt8> : PackScales<std::uint32_t, 1>);
-    case CodeFormat::kE4m3:
+  if (!are_codes) {
+    return elements.size == 1   ? launch(PackVector<std::uint8_t>)
+           : elements.size == 2 ? launch(PackVector<std::uint16_t>)
+                                : launch(PackVector<std::uint32_t>);
+  }
+  switch (CodeOf(places.format)) {
+    case Code::kInt4:
+      return launch(PackCodes<Code::kInt4>);
+    case Code::kE2m1:
+      return launch(PackCodes<Code::kE2m1>);
+    case Code::kInt8:
+      return launch(PackCodes<Code::kInt8>);
+    case Code::kE4m3:
       break;
   }
-  return launch(are_codes ? PackCodes<CodeFormat::kE4m3> : PackScales<std::uint32_t, 1>);
+  return launch(PackCodes<Code::kE4m3>);
 }
 
 }  // namespace GEMMD_BACKEND

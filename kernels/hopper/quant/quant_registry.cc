@@ -9,16 +9,26 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "kernels/hopper/common/operand_rules.h"
-#include "kernels/hopper/quant/few_bytes_entries.h"
+#include "kernels/hopper/quant/few_e4m3_entries.h"
 #include "kernels/hopper/quant/few_int4_entries.h"
+#include "kernels/hopper/quant/few_int4_g32_entries.h"
+#include "kernels/hopper/quant/few_int4_g64_entries.h"
+#include "kernels/hopper/quant/few_int8_entries.h"
+#include "kernels/hopper/quant/few_int8_g32_entries.h"
+#include "kernels/hopper/quant/few_int8_g64_entries.h"
 #include "kernels/hopper/quant/few_mxfp4_entries.h"
 #include "kernels/hopper/quant/few_nvfp4_entries.h"
 #include "kernels/hopper/quant/forms.h"
 #include "kernels/hopper/quant/packed_places.h"
 #include "kernels/hopper/quant/packing.h"
 #include "kernels/hopper/quant/tilings.h"
-#include "kernels/hopper/quant/wide_bytes_entries.h"
+#include "kernels/hopper/quant/wide_e4m3_entries.h"
 #include "kernels/hopper/quant/wide_int4_entries.h"
+#include "kernels/hopper/quant/wide_int4_g32_entries.h"
+#include "kernels/hopper/quant/wide_int4_g64_entries.h"
+#include "kernels/hopper/quant/wide_int8_entries.h"
+#include "kernels/hopper/quant/wide_int8_g32_entries.h"
+#include "kernels/hopper/quant/wide_int8_g64_entries.h"
 #include "kernels/hopper/quant/wide_mxfp4_entries.h"
 #include "kernels/hopper/quant/wide_nvfp4_entries.h"
 
@@ -34,64 +44,66 @@ using hopper::quant::FormsOf;
 using hopper::quant::QuickestForm;
 using hopper::quant::Takes;
 
-static_assert(FewTilingCount(CodeFormat::kInt4) == hopper::quant::kFewInt4Variants &&
-              FewTilingCount(CodeFormat::kMxfp4) == hopper::quant::kFewMxfp4Variants &&
-              FewTilingCount(CodeFormat::kNvfp4) == hopper::quant::kFewNvfp4Variants &&
-              FewTilingCount(CodeFormat::kInt8) == hopper::quant::kFewBytesVariants &&
-              FewTilingCount(CodeFormat::kE4m3) == hopper::quant::kFewBytesVariants &&
-              hopper::quant::kWideTilingCount == hopper::quant::kWideInt4Variants &&
-              hopper::quant::kWideTilingCount == hopper::quant::kWideMxfp4Variants &&
-              hopper::quant::kWideTilingCount == hopper::quant::kWideNvfp4Variants &&
-              hopper::quant::kWideTilingCount == hopper::quant::kWideBytesVariants);
+constexpr char kFourBits[] = "4-bit weights decoded in registers, read once as their four bits";
+constexpr char kBytes[] = "8-bit weights decoded in registers, read once as their byte";
 
-// An entry's words for its format.
-struct FormatNames {
-  const char* entry;
+// An entry, of some formats: those for whose types of B it has one name.
+struct EntryTraits {
+  const char* name;
   const char* weights;
   const char* description;
 };
-FormatNames NamesOf(CodeFormat format) {
+constexpr EntryTraits kInt4 = {"sm90/packed_int4", "int4 or uint4", kFourBits};
+constexpr EntryTraits kMxfp4 = {"sm90/packed_mxfp4", "mxfp4", kFourBits};
+constexpr EntryTraits kNvfp4 = {"sm90/packed_nvfp4", "nvfp4", kFourBits};
+constexpr EntryTraits kInt8 = {"sm90/packed_int8", "int8 or uint8", kBytes};
+constexpr EntryTraits kFp8 = {"sm90/packed_fp8", "fp8_e4m3", kBytes};
+constexpr const EntryTraits* kEntries[] = {&kInt4, &kMxfp4, &kNvfp4, &kInt8, &kFp8};
+
+const EntryTraits* EntryOf(CodeFormat format) {
   switch (format) {
     case CodeFormat::kInt4:
-      return {"sm90/packed_int4", "int4 or uint4",
-              "4-bit weights decoded in registers, read once as their four bits"};
+    case CodeFormat::kInt4G64:
+    case CodeFormat::kInt4G32:
+      return &kInt4;
     case CodeFormat::kMxfp4:
-      return {"sm90/packed_mxfp4", "mxfp4",
-              "4-bit weights decoded in registers, read once as their four bits"};
+      return &kMxfp4;
     case CodeFormat::kNvfp4:
-      return {"sm90/packed_nvfp4", "nvfp4",
-              "4-bit weights decoded in registers, read once as their four bits"};
+      return &kNvfp4;
     case CodeFormat::kInt8:
-      return {"sm90/packed_int8", "int8 or uint8",
-              "8-bit weights decoded in registers, read once as their byte"};
+    case CodeFormat::kInt8G64:
+    case CodeFormat::kInt8G32:
+      return &kInt8;
     case CodeFormat::kE4m3:
       break;
   }
-  return {"sm90/packed_fp8", "fp8_e4m3",
-          "8-bit weights decoded in registers, read once as their byte"};
+  return &kFp8;
 }
 
-absl::Status LaunchForm(const Form& form, const Problem& problem, const Arguments& arguments,
-                        const LaunchTarget& target) {
+using Launch = absl::Status(const Problem&, const Arguments&, const LaunchTarget&);
+Launch* LaunchOf(const Form& form, const LaunchTarget& target) {
   namespace quant = hopper::quant;
   const bool is_few = form.kind == FormKind::kFew;
-  const int tiling = form.tiling;
+  // The launches of a format have its name.
+#define GEMMD_CASE(format)                                                                   \
+  case CodeFormat::k##format:                                                                \
+    static_assert(quant::kFew##format##Variants == FewTilingCount(CodeFormat::k##format) &&  \
+                  quant::kWide##format##Variants == WideTilingCount(CodeFormat::k##format)); \
+    return is_few ? quant::Few##format##For(target, form.tiling)                             \
+                  : quant::Wide##format##For(target, form.tiling);
   switch (form.format) {
-    case CodeFormat::kInt4:
-      return (is_few ? quant::FewInt4For(target, tiling) : quant::WideInt4For(target, tiling))(
-          problem, arguments, target);
-    case CodeFormat::kNvfp4:
-      return (is_few ? quant::FewNvfp4For(target, tiling) : quant::WideNvfp4For(target, tiling))(
-          problem, arguments, target);
-    case CodeFormat::kMxfp4:
-      return (is_few ? quant::FewMxfp4For(target, tiling) : quant::WideMxfp4For(target, tiling))(
-          problem, arguments, target);
-    case CodeFormat::kInt8:
-    case CodeFormat::kE4m3:
-      break;
+    GEMMD_CASE(Int4)
+    GEMMD_CASE(Int4G64)
+    GEMMD_CASE(Int4G32)
+    GEMMD_CASE(Mxfp4)
+    GEMMD_CASE(Nvfp4)
+    GEMMD_CASE(Int8)
+    GEMMD_CASE(Int8G64)
+    GEMMD_CASE(Int8G32)
+    GEMMD_CASE(E4m3)
   }
-  return (is_few ? quant::FewBytesFor(target, tiling) : quant::WideBytesFor(target, tiling))(
-      problem, arguments, target);
+#undef GEMMD_CASE
+  return nullptr;
 }
 
 std::optional<Form> FormOf(const Problem& problem, const Config& config) {
@@ -111,20 +123,26 @@ DeviceTraits AnyDevice() {
   return traits;
 }
 
-Kernel::Traits TraitsOf(CodeFormat format) {
+Kernel::Traits TraitsOf(const EntryTraits& entry) {
   Kernel::Traits traits;
-  const FormatNames names = NamesOf(format);
-  traits.name = names.entry;
+  traits.name = entry.name;
   traits.architecture = "sm_90a";
-  traits.description = names.description;
+  traits.description = entry.description;
   traits.determinism = Determinism::kBatchInvariant;
   traits.b_packing = Packing::kStrips;
   return traits;
 }
 
+// The order of a format's sums, for its numerics id.
+std::string SumsOf(CodeFormat format) {
+  if (hopper::quant::IsChain(format)) return "tensor-core-k16:bf16:f32";
+  if (!hopper::quant::HasParts(format)) return "k16-in-128:f32";
+  return absl::StrCat("k16-in-", hopper::quant::ScaleK(format), "-in-128:f32");
+}
+
 class PackedEntry final : public Kernel {
  public:
-  explicit PackedEntry(CodeFormat format) : Kernel(TraitsOf(format)), format_(format) {}
+  explicit PackedEntry(const EntryTraits& entry) : Kernel(TraitsOf(entry)), entry_(entry) {}
 
   std::string UnavailableReason(const DeviceTraits& device) const override {
     return hopper::UnavailableReason(device);
@@ -132,8 +150,8 @@ class PackedEntry final : public Kernel {
 
   std::string Rejection(const Problem& problem) const override {
     if (std::string rejection = PackingRejection(problem); !rejection.empty()) return rejection;
-    if (CodeFormatOf(problem) != format_) {
-      return absl::StrCat("takes B of ", NamesOf(format_).weights, ", not ", Name(problem.b.type),
+    if (EntryOf(CodeFormatOf(problem)) != &entry_) {
+      return absl::StrCat("takes B of ", entry_.weights, ", not ", Name(problem.b.type),
                           " with scales of ", Name(problem.b_scaling));
     }
     if (!problem.a_is_k_major()) return "takes A whose lines run along K";
@@ -152,7 +170,7 @@ class PackedEntry final : public Kernel {
   std::vector<Config> Alternatives(const Problem& problem,
                                    const DeviceTraits& device) const override {
     std::vector<Config> configs = {Configure(problem, device)};
-    for (const Form& form : FormsOf(format_)) {
+    for (const Form& form : FormsOf(CodeFormatOf(problem))) {
       const Config config = ConfigOf(form);
       if (Takes(form, problem) && config != configs.front()) configs.push_back(config);
     }
@@ -174,9 +192,8 @@ class PackedEntry final : public Kernel {
     // Packed scales lie in one order, whichever they were sent in.
     Scaling scaling = problem.b_scaling;
     scaling.order = ScaleOrder::kAlongK;
-    const char* const sums =
-        hopper::quant::IsChain(format_) ? ":tensor-core-k16:bf16:f32" : ":k16-in-128:f32";
-    return absl::StrCat("packed:", Name(problem.b.type), "*", Name(scaling), sums);
+    return absl::StrCat("packed:", Name(problem.b.type), "*", Name(scaling), ":",
+                        SumsOf(CodeFormatOf(problem)));
   }
 
   absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,
@@ -188,18 +205,18 @@ class PackedEntry final : public Kernel {
     }
     // A panel may have fewer columns than the tiling's blocks; all tilings have the same bits.
     if (!Takes(*form, problem)) form = QuickestForm(problem, AnyDevice());
-    return LaunchForm(*form, problem, arguments, target);
+    return LaunchOf(*form, target)(problem, arguments, target);
   }
 
  private:
-  const CodeFormat format_;
+  const EntryTraits& entry_;
 };
 
 }  // namespace
 
 void AppendHopperQuant(std::vector<std::unique_ptr<const Kernel>>* kernels) {
-  for (const CodeFormat format : hopper::quant::kCodeFormats) {
-    kernels->push_back(std::make_unique<PackedEntry>(format));
+  for (const EntryTraits* entry : kEntries) {
+    kernels->push_back(std::make_unique<PackedEntry>(*entry));
   }
 }
 

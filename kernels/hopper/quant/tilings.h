@@ -71,15 +71,41 @@ inline constexpr FewTiling kNvfp4Tilings[kChainTilingCount] = {
     {16, 4, 1, 4, 3, 3, 0, 2, {2, 0.7, 0.25, 0.438}},  // 2
 };
 
+// Where a group has parts, whose scales are up to four times as many bytes.
+inline constexpr FewTiling kPartTilings[] = {
+    {1, 4, 2, 2, 5, 8, 1, 2, {2, 0.7, 0.18, 0.31}},     // 0: one row
+    {1, 2, 4, 2, 4, 6, 1, 2, {3, 0.8, 0.085, 0.17}},    // 1: of few lines
+    {1, 1, 16, 1, 6, 4, 1, 1, {1.5, 0.7, 0.1, 0.1}},    // 2: of fewer lines
+    {1, 4, 4, 2, 5, 6, 1, 1, {2, 0.7, 0.13, 0.13}},     // 3: of long ones
+    {8, 4, 2, 2, 3, 3, 2, 2, {3, 0.7, 0.18, 0.31}},     // 4: up to eight rows
+    {8, 1, 16, 1, 4, 3, 1, 1, {1.5, 0.7, 0.13, 0.13}},  // 5: of few lines
+    {16, 4, 2, 2, 2, 2, 4, 2, {2, 0.7, 0.25, 0.43}},    // 6: up to 16 rows
+};
+inline constexpr int kPartTilingCount = sizeof(kPartTilings) / sizeof(kPartTilings[0]);
+
+// Tilings for parts of codes of 8 bits.
+inline constexpr FewTiling kPartByteTilings[] = {
+    {1, 4, 3, 1, 3, 6, 1, 2, {1.5, 0.9, 0.21, 0.4}},      // 0: one row
+    {1, 2, 4, 1, 4, 6, 1, 2, {2, 0.95, 0.11, 0.22}},      // 1: of few lines
+    {1, 1, 16, 1, 4, 4, 1, 1, {1.5, 0.7, 0.085, 0.085}},  // 2: of fewer lines
+    {8, 4, 2, 1, 4, 4, 2, 2, {2, 0.9, 0.24, 0.41}},       // 3: up to eight rows
+    {16, 4, 2, 1, 3, 3, 2, 2, {3, 0.75, 0.27, 0.47}},     // 4: up to 16 rows
+};
+inline constexpr int kPartByteTilingCount = sizeof(kPartByteTilings) / sizeof(kPartByteTilings[0]);
+
 constexpr int FewTilingCount(CodeFormat format) {
-  return IsChain(format)         ? kChainTilingCount
-         : CodeBits(format) == 8 ? kByteTilingCount
-                                 : kFewTilingCount;
+  const bool has_bytes = CodeBits(format) == 8;
+  return IsChain(format)    ? kChainTilingCount
+         : HasParts(format) ? (has_bytes ? kPartByteTilingCount : kPartTilingCount)
+         : has_bytes        ? kByteTilingCount
+                            : kFewTilingCount;
 }
 constexpr FewTiling FewTilingOf(CodeFormat format, int tiling) {
+  const bool has_bytes = CodeBits(format) == 8;
   return format == CodeFormat::kNvfp4 ? kNvfp4Tilings[tiling]
          : IsChain(format)            ? kChainTilings[tiling]
-         : CodeBits(format) == 8      ? kByteTilings[tiling]
+         : HasParts(format)           ? (has_bytes ? kPartByteTilings : kPartTilings)[tiling]
+         : has_bytes                  ? kByteTilings[tiling]
                                       : kFewTilings[tiling];
 }
 
@@ -92,7 +118,7 @@ struct WideTiling {
   int line_blocks;  // 1 or 2
   int cluster;      // 1 or 2
   int stages;       // of 128 of K
-  int batch;        // 2, 4 or 8
+  int batch;        // 2, 4 or 8; where a group has parts that is one of them
   int blocks;       // on a multiprocessor
   TilingCost cost;
 };
@@ -124,11 +150,32 @@ inline constexpr WideTiling kWideByteTilings[kWideTilingCount] = {
     {128, 2, 2, 2, 3, 2, 1, {4, 0.7, 1.68, 1.68}}, {16, 2, 1, 1, 4, 4, 2, {2, 0.85, 0.47, 0.823}},
 };
 
+// Where a group has parts: with 96 rows one is added while the next is multiplied, for which 128
+// leave no registers.
+inline constexpr WideTiling kWidePartTilings[] = {
+    {64, 1, 1, 2, 9, 0, 1, {2, 0.7, 0.45, 0.45}},    // 0: few lines
+    {64, 2, 2, 2, 5, 0, 1, {3, 0.7, 1.2, 1.2}},      // 1: many lines
+    {96, 2, 1, 2, 6, 0, 1, {4, 0.7, 0.8, 0.8}},      // 2: many rows
+    {128, 2, 1, 2, 4, 0, 1, {4, 0.7, 1, 1}},         // 3
+    {16, 2, 1, 1, 7, 0, 2, {1.5, 0.7, 0.48, 0.72}},  // 4: 16 rows of many lines
+};
+inline constexpr int kWidePartTilingCount = sizeof(kWidePartTilings) / sizeof(kWidePartTilings[0]);
+inline constexpr WideTiling kWidePartByteTilings[kWidePartTilingCount] = {
+    {64, 1, 1, 2, 8, 0, 1, {2, 0.7, 0.5, 0.5}},   {64, 2, 2, 2, 3, 0, 1, {4, 0.7, 1.3, 1.3}},
+    {96, 2, 1, 2, 4, 0, 1, {4, 0.7, 0.85, 0.85}}, {128, 2, 1, 2, 4, 0, 1, {3, 0.7, 1.1, 1.1}},
+    {16, 2, 1, 1, 4, 0, 2, {2, 0.85, 0.52, 0.9}},
+};
+
+constexpr int WideTilingCount(CodeFormat format) {
+  return HasParts(format) ? kWidePartTilingCount : kWideTilingCount;
+}
 constexpr WideTiling WideTilingOf(CodeFormat format, int tiling) {
+  const bool has_bytes = CodeBits(format) == 8;
   return format == CodeFormat::kNvfp4 ? kWideNvfp4Tilings[tiling]
          : IsChain(format)            ? kWideChainTilings[tiling]
-         : CodeBits(format) == 8      ? kWideByteTilings[tiling]
-                                      : kWideTilings[tiling];
+         : HasParts(format) ? (has_bytes ? kWidePartByteTilings : kWidePartTilings)[tiling]
+         : has_bytes        ? kWideByteTilings[tiling]
+                            : kWideTilings[tiling];
 }
 
 }  // namespace gemmd::hopper::quant

@@ -2,9 +2,11 @@
 // transposed. Codes are decoded while the batch of steps before is multiplied.
 //
 // Order, of integers. That of few.h: the sum of a group of 128 of K is eight steps of 16,
-// ascending, from zero; then total = fma(scale, sum, total), a group after another. wgmma's steps
-// add as mma.sync's do (kernels/emulator/arithmetic/tensor_core.h), so the bits of a row do not
-// depend on M or the tiling.
+// ascending, from zero; then total = fma(scale, sum, total), a group after another. Where a scale
+// is for 32 or 64 of K each part has such a sum, group = fma(scale, sum, group) from zero, and
+// total = total + group. wgmma's steps add as mma.sync's do
+// (kernels/emulator/arithmetic/tensor_core.h), so the bits of a row do not depend on M or the
+// tiling.
 //
 // Weights that are exact in bf16 are one chain over K, as in few_chain.h: wgmma adds to the totals
 // themselves, and need not have ended where a group of K does.
@@ -45,7 +47,8 @@ struct WideLayout {
   static constexpr int kLineBlocks = kValues.line_blocks;
   static constexpr int kCluster = kValues.cluster;
   static constexpr int kStages = kValues.stages;
-  static constexpr int kBatch = kValues.batch;
+  // A part of a group is one batch.
+  static constexpr int kBatch = Decoder::kHasParts ? Decoder::kPartSteps : kValues.batch;
   static constexpr int kBatches = kSteps / kBatch;  // of a group of K
   static constexpr int kTileChunks = kGroups * kLineBlocks;
   static constexpr int kTileLines = kTileChunks * kChunkLines;
@@ -55,7 +58,7 @@ struct WideLayout {
 
   static constexpr int kChunkCodes = kChunkStrips * Decoder::kCodeBytes;
   static constexpr int kChunkScales = kChunkStrips * Decoder::kScaleBytes;
-  static constexpr int kChunkZeros = Decoder::kHasZeros ? kChunkStrips * kZeroBytes : 0;
+  static constexpr int kChunkZeros = Decoder::kHasZeros ? kChunkStrips * Decoder::kZeroBytes : 0;
   static constexpr int kSlabBytes = kRows * 128;  // 64 of K of A
   static constexpr int kLoadRows = kRows / kCluster;
   static constexpr int kRowBytes = kGroupSlabs * kSlabBytes;
@@ -249,6 +252,8 @@ class WideConsumer {
       Totals totals;
       if constexpr (Decoder::kIsChain) {
         ChainTile(totals, is_first);
+      } else if constexpr (Decoder::kHasParts) {
+        PartsTile(totals, is_first);
       } else {
         SumTile(totals, is_first);
       }
@@ -269,6 +274,8 @@ class WideConsumer {
   static constexpr int kCodeLoads = Layout::kBatch < kLoadSteps ? 1 : Layout::kBatch / kLoadSteps;
   static constexpr int kIndices = Layout::kBatches * Layout::kLineBlocks;  // of a stage
   static constexpr bool kStaggers = Layout::kGroups == 2;
+  // Sums of parts, of which one may be added while the next is multiplied.
+  static constexpr int kPartBuffers = Layout::kSums > 48 ? 1 : 2;
 
   // Codes for the batch that begins at step kFirst of a stage's block of lines, and its decoder
   // where that is the block's first.
@@ -281,7 +288,8 @@ class WideConsumer {
     if constexpr (kFirst == 0) {
       next_decoder_.Load(block_.shared + Layout::kScalesAt + unit * Decoder::kScaleBytes +
                              lane_ / 4 * (Decoder::kScaleBytes / 8),
-                         block_.shared + Layout::kZerosAt + unit * kZeroBytes + lane_ / 4 * 2);
+                         block_.shared + Layout::kZerosAt + unit * Decoder::kZeroBytes +
+                             lane_ / 4 * (Decoder::kZeroBytes / 8));
       if constexpr (Decoder::kIsChain) is_odd_ = ptx::AnyInWarp(next_decoder_.HasOddScale());
     }
     if constexpr (kFirst % kLoadSteps == 0) {
@@ -308,7 +316,7 @@ class WideConsumer {
     GEMMD_UNROLL
     for (int i = 0; i < Layout::kBatch; ++i) ptx::KeepAll(fragments[i]);
   }
-  // From zero at the group's first step, unless the sums are a chain.
+  // From zero at the first step of a group or a part, unless the sums are a chain.
   template <int kFirst>
   GEMMD_DEVICE static void Multiply(Sums& sums, const Fragments& fragments, std::uint64_t rows) {
     ptx::WgmmaFence();
@@ -318,13 +326,13 @@ class WideConsumer {
       const int offset = step / 4 * Layout::kSlabBytes + step % 4 * 32;
       ptx::WgmmaRegisters<Decoder::Rows::kType, Layout::kRows>(
           sums, fragments[i], rows + static_cast<std::uint64_t>(offset / 16),
-          Decoder::kIsChain || step > 0);
+          Decoder::kIsChain || step % Decoder::kPartSteps > 0);
     }
     ptx::WgmmaCommit();
   }
   GEMMD_DEVICE void Add(Sums& total, const Sums& sums) const {
-    const float low = ScaleOf(scales_, 0, params_.scales_are_bf16);
-    const float high = ScaleOf(scales_, 1, params_.scales_are_bf16);
+    const float low = ScaleOf(scales_, 0, 0, params_.scales_are_bf16);
+    const float high = ScaleOf(scales_, 1, 0, params_.scales_are_bf16);
     GEMMD_UNROLL
     for (int i = 0; i < Layout::kSums; ++i) {
       total[i] = std::fma(i % 4 < 2 ? low : high, sums[i], total[i]);
@@ -416,6 +424,87 @@ class WideConsumer {
     }
     if constexpr (kIndex + 1 < kIndices) {
       Batch<kIndex + 1, kParity>(totals, sums, fragments, stage, is_last, is_first);
+    }
+  }
+
+  GEMMD_DEVICE void PartsTile(Totals& totals, bool is_first) {
+    SetZero(totals);
+    Sums sums[kPartBuffers];
+    Fragments fragments[2];
+    BeginStage(fragments[0]);
+    if constexpr (kStaggers) {
+      if (is_first && group_ == 1) ptx::NamedBarrierSync(kStaggerBarrier, 2 * kWarpgroup);
+    }
+    GEMMD_NO_UNROLL
+    for (std::int32_t g = 0; g < params_.k_groups; ++g) {
+      const std::uint32_t stage = ring_.stage;
+      ring_.Next();
+      Sums group;
+      PartBatch<0>(totals, group, sums, fragments, stage, g + 1 == params_.k_groups,
+                   is_first && g == 0);
+      Release(stage);
+    }
+  }
+
+  // Batch kIndex of a stage, which is a part: while it is multiplied, the one before is added if
+  // there are registers for both, and the next is decoded. Nothing is in flight at the stage's end.
+  template <int kIndex>
+  GEMMD_DEVICE void PartBatch(Totals& totals, Sums& group, Sums (&sums)[kPartBuffers],
+                              Fragments (&fragments)[2], std::uint32_t stage, bool is_last,
+                              bool is_first) {
+    static_assert(kIndices % 2 == 0, "a stage begins with the first of both fragments");
+    constexpr int kNext = (kIndex + 1) % kIndices;
+    constexpr int kNextStep = kNext % Layout::kBatches * Layout::kBatch;
+    Multiply<kIndex % Layout::kBatches * Layout::kBatch>(
+        sums[kIndex % kPartBuffers], fragments[kIndex % 2],
+        rows_ + stage * static_cast<std::uint64_t>(Layout::kRowBytes / 16));
+    if constexpr (kStaggers && kIndex == (Layout::kBatches - 1) / 2) {
+      if (is_first && group_ == 0) ptx::NamedBarrierArrive(kStaggerBarrier, 2 * kWarpgroup);
+    }
+    // The batch before is over, whose registers the next one gets.
+    if constexpr (kPartBuffers == 2 && kIndex > 0) {
+      ptx::WgmmaWait<1>();
+      ptx::KeepAll(sums[(kIndex - 1) % 2]);
+      AddPart<kIndex - 1>(totals, group, sums[(kIndex - 1) % 2]);
+    }
+    // The block's last part is added once there is the decoder of the next.
+    if constexpr (kNextStep == 0) {
+      scales_ = next_decoder_.scales;
+      if constexpr (Decoder::kHasNan) {
+        if (ptx::AnyInWarp(next_decoder_.HasNan())) next_decoder_.PoisonLines(scales_);
+      }
+    }
+    // As in Batch().
+    if (kNext == 0 ? !is_last : params_.k_groups > 0) {
+      if constexpr (kNext == 0) {
+        BeginStage(fragments[0]);
+      } else {
+        LoadBatch<kNextStep>(stage, kNext / Layout::kBatches);
+        DecodeBatch<kNextStep>(fragments[kNext % 2]);
+      }
+    }
+    if constexpr (kPartBuffers == 1 || kNext == 0) {
+      ptx::WgmmaWait<0>();
+      ptx::KeepAll(sums[kIndex % kPartBuffers]);
+      AddPart<kIndex>(totals, group, sums[kIndex % kPartBuffers]);
+    }
+    if constexpr (kNext != 0) {
+      PartBatch<kNext>(totals, group, sums, fragments, stage, is_last, is_first);
+    }
+  }
+  // Part kIndex of a stage's.
+  template <int kIndex>
+  GEMMD_DEVICE void AddPart(Totals& totals, Sums& group, const Sums& part) const {
+    constexpr int kPart = kIndex % Decoder::kParts;
+    constexpr bool kIsLast = kPart + 1 == Decoder::kParts;
+    const typename Decoder::Scales& scales = kIsLast ? scales_ : next_decoder_.scales;
+    const float low = ScaleOf(scales, 0, kPart, params_.scales_are_bf16);
+    const float high = ScaleOf(scales, 1, kPart, params_.scales_are_bf16);
+    Sums& total = totals[kIndex / Decoder::kParts];
+    GEMMD_UNROLL
+    for (int i = 0; i < Layout::kSums; ++i) {
+      group[i] = std::fma(i % 4 < 2 ? low : high, part[i], kPart == 0 ? 0.0F : group[i]);
+      if constexpr (kIsLast) total[i] += group[i];
     }
   }
 

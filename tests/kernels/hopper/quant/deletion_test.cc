@@ -20,7 +20,7 @@ DeletionCheck QuantFew() {
           },
           {RunOf(RunFew<0>, {1, 64, 6144 - 128}), RunOf(RunFew<7>, {16, 64, 2048 - 128}),
            RunOf(RunFewLines<4>, {8, 64, 2048 - 128}), RunOf(RunChain<0>, {1, 64, 6144 - 128}),
-           RunOf(RunChain<2>, {16, 64, 4096 - 128})}};
+           RunOf(RunChain<2>, {16, 64, 4096 - 128}), RunOf(RunFewParts<3>, {8, 64, 2048 - 128})}};
 }
 DELETION_TEST(QuantFew)
 
@@ -38,7 +38,8 @@ DeletionCheck QuantWide() {
                "who has a stage of A has waited by it; else it would wait awake"},
           },
           {RunOf(RunWide<2>, {200, 256, 1152}), RunOf(RunWide<5>, {20, 256, 1152}),
-           RunOf(RunWideChain<2>, {200, 256, 1152}), RunOf(RunWideChain<0>, {20, 128, 1280})}};
+           RunOf(RunWideChain<2>, {200, 256, 1152}), RunOf(RunWideChain<0>, {20, 128, 1280}),
+           RunOf(RunWideParts<2>, {200, 256, 896}), RunOf(RunWideParts<3>, {200, 256, 896})}};
 }
 DELETION_TEST(QuantWide)
 

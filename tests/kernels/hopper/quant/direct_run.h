@@ -12,17 +12,13 @@ namespace gemmd::testing {
 // The report's message, "wrong bits", or nothing where D is right.
 template <class LaunchFunction>
 std::string RunLaunch(const Shape& shape, const emulator::Options& options,
-                      const LaunchFunction& launch, DataType of_b = DataType::kInt4,
-                      bool is_nvfp4 = false) {
-  QuantCase its = {shape.m, shape.n, shape.k};
-  its.b = of_b;
-  its.is_nvfp4 = is_nvfp4;
+                      const LaunchFunction& launch,
+                      hopper::quant::CodeFormat format = hopper::quant::CodeFormat::kInt4) {
+  QuantCase its = CaseOf(format, shape.m, shape.n, shape.k);
   its.has_any_scale = true;
   its.has_nan = true;
-  if (of_b == DataType::kInt8) {
-    its.scales_of = ScalesOf::kLines;
-    its.has_zero_points = true;
-  }
+  if (format == hopper::quant::CodeFormat::kInt8) its.scales_of = ScalesOf::kLines;
+  its.has_zero_points = its.b == DataType::kInt8;
   its.d = DataType::kF32;  // so that no bit of a sum is rounded away
   its.b_is_settled = options.seed % 2 == 1;
   QuantRun run(its);
@@ -49,53 +45,36 @@ std::string RunWide(const Shape& shape, const emulator::Options& options) {
       quant::LaunchWideOf<kTiling, quant::Int4Decoder<quant::Bf16Rows, quant::ZeroKind::kEight>>);
 }
 
-template <int kTiling>
-std::string RunChain(const Shape& shape, const emulator::Options& options) {
-  namespace quant = hopper::quant;
-  return RunLaunch(shape, options, quant::LaunchFewOf<kTiling, quant::Mxfp4Decoder>,
-                   DataType::kFp4E2M1);
+// By fp8 with NaN in some lines; by int8 with one scale and one zero point for a line, or, in
+// groups of 32 and 64, with some for each.
+template <int kTiling, hopper::quant::CodeFormat kFormat>
+std::string RunFewOf(const Shape& shape, const emulator::Options& options) {
+  return RunLaunch(shape, options, hopper::quant::LaunchFew<kTiling, kFormat>, kFormat);
+}
+template <int kTiling, hopper::quant::CodeFormat kFormat>
+std::string RunWideOf(const Shape& shape, const emulator::Options& options) {
+  return RunLaunch(shape, options, hopper::quant::LaunchWide<kTiling, kFormat>, kFormat);
 }
 
 template <int kTiling>
-std::string RunNvfp4(const Shape& shape, const emulator::Options& options) {
-  namespace quant = hopper::quant;
-  return RunLaunch(shape, options, quant::LaunchFewOf<kTiling, quant::Nvfp4Decoder>,
-                   DataType::kFp4E2M1, true);
-}
-
+constexpr auto* RunChain = &RunFewOf<kTiling, hopper::quant::CodeFormat::kMxfp4>;
 template <int kTiling>
-std::string RunWideNvfp4(const Shape& shape, const emulator::Options& options) {
-  namespace quant = hopper::quant;
-  return RunLaunch(shape, options, quant::LaunchWideOf<kTiling, quant::Nvfp4Decoder>,
-                   DataType::kFp4E2M1, true);
-}
-
-// By fp8 with NaN in some lines, and by int8 with one scale and one zero point for a line.
+constexpr auto* RunWideChain = &RunWideOf<kTiling, hopper::quant::CodeFormat::kMxfp4>;
 template <int kTiling>
-std::string RunFewBytes(const Shape& shape, const emulator::Options& options) {
-  return RunLaunch(shape, options, hopper::quant::LaunchFewBytes<kTiling>, DataType::kFp8E4M3);
-}
-
+constexpr auto* RunNvfp4 = &RunFewOf<kTiling, hopper::quant::CodeFormat::kNvfp4>;
 template <int kTiling>
-std::string RunWideBytes(const Shape& shape, const emulator::Options& options) {
-  return RunLaunch(shape, options, hopper::quant::LaunchWideBytes<kTiling>, DataType::kFp8E4M3);
-}
-
+constexpr auto* RunWideNvfp4 = &RunWideOf<kTiling, hopper::quant::CodeFormat::kNvfp4>;
 template <int kTiling>
-std::string RunFewLines(const Shape& shape, const emulator::Options& options) {
-  return RunLaunch(shape, options, hopper::quant::LaunchFewBytes<kTiling>, DataType::kInt8);
-}
-
+constexpr auto* RunFewBytes = &RunFewOf<kTiling, hopper::quant::CodeFormat::kE4m3>;
 template <int kTiling>
-std::string RunWideLines(const Shape& shape, const emulator::Options& options) {
-  return RunLaunch(shape, options, hopper::quant::LaunchWideBytes<kTiling>, DataType::kInt8);
-}
-
+constexpr auto* RunWideBytes = &RunWideOf<kTiling, hopper::quant::CodeFormat::kE4m3>;
 template <int kTiling>
-std::string RunWideChain(const Shape& shape, const emulator::Options& options) {
-  namespace quant = hopper::quant;
-  return RunLaunch(shape, options, quant::LaunchWideOf<kTiling, quant::Mxfp4Decoder>,
-                   DataType::kFp4E2M1);
-}
+constexpr auto* RunFewLines = &RunFewOf<kTiling, hopper::quant::CodeFormat::kInt8>;
+template <int kTiling>
+constexpr auto* RunWideLines = &RunWideOf<kTiling, hopper::quant::CodeFormat::kInt8>;
+template <int kTiling>
+constexpr auto* RunFewParts = &RunFewOf<kTiling, hopper::quant::CodeFormat::kInt8G32>;
+template <int kTiling>
+constexpr auto* RunWideParts = &RunWideOf<kTiling, hopper::quant::CodeFormat::kInt8G32>;
 
 }  // namespace gemmd::testing

@@ -42,7 +42,7 @@ void ForEveryLayout(QuantCase c, const Expect& expect) {
       c.has_zero_points = c.b != DataType::kFp8E4M3 && (which & 8) != 0;
       c.has_nan = which % 3 == 1;
       c.has_bf16_scales = which % 5 < 2;
-      if (c.has_bytes()) c.scales_of = kScales[which / 2 % 4];
+      if (c.has_bytes() && c.group_k == 128) c.scales_of = kScales[which / 2 % 4];
       if (is_int8) c.b = c.has_zero_points && which % 7 < 4 ? DataType::kUint8 : DataType::kInt8;
       if (is_int4) c.b = which % 7 < 3 ? DataType::kUint4 : DataType::kInt4;
     }
@@ -51,31 +51,11 @@ void ForEveryLayout(QuantCase c, const Expect& expect) {
   }
 }
 
-// A case of the format.
-inline QuantCase CaseOf(hopper::quant::CodeFormat format, std::int64_t m, std::int64_t n,
-                        std::int64_t k) {
-  using hopper::quant::CodeFormat;
-  QuantCase c = {m, n, k};
-  switch (format) {
-    case CodeFormat::kInt4:
-      break;
-    case CodeFormat::kMxfp4:
-    case CodeFormat::kNvfp4:
-      c.b = DataType::kFp4E2M1;
-      c.is_nvfp4 = format == CodeFormat::kNvfp4;
-      break;
-    case CodeFormat::kInt8:
-      c.b = DataType::kInt8;
-      break;
-    case CodeFormat::kE4m3:
-      c.b = DataType::kFp8E4M3;
-      break;
-  }
-  return c;
-}
 inline std::string FormatName(hopper::quant::CodeFormat format) {
   const QuantCase c = CaseOf(format, 1, 64, 128);
-  return c.is_nvfp4 ? "nvfp4" : std::string(Name(c.b));
+  if (c.is_nvfp4) return "nvfp4";
+  std::string name(Name(c.b));
+  return c.group_k == 128 ? name : name + "_g" + std::to_string(c.group_k);
 }
 
 // Calls expect(case) for the case with an epilogue, in every type of D.

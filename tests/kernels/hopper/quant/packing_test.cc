@@ -101,6 +101,11 @@ TEST(Packing, TakesAsManyBytesAsWereSent) {
   EXPECT_EQ(PackedBytes(problem, WeightPlane::kCodes), 256 * 640 / 2);
   EXPECT_EQ(PackedBytes(problem, WeightPlane::kScales), 256 * 5 * 2);
   EXPECT_EQ(PackedBytes(problem, WeightPlane::kZeroPoints), 256 * 5);
+  c.group_k = 32;
+  EXPECT_EQ(PackedBytes(MakeQuantProblem(c), WeightPlane::kCodes), 256 * 640 / 2);
+  EXPECT_EQ(PackedBytes(MakeQuantProblem(c), WeightPlane::kScales), 256 * 640 / 32 * 2);
+  EXPECT_EQ(PackedBytes(MakeQuantProblem(c), WeightPlane::kZeroPoints), 256 * 640 / 32);
+  c.group_k = 128;
   c.b = DataType::kFp4E2M1;
   c.has_zero_points = false;
   EXPECT_EQ(PackedBytes(MakeQuantProblem(c), WeightPlane::kCodes), 256 * 640 / 2);
@@ -132,24 +137,28 @@ TEST(Packing, SaysWhatItDoesNotTake) {
   problem.k = 100;
   EXPECT_EQ(PackingRejection(problem), "takes K that is a multiple of 64, not 100");
   problem.b_scaling.has_tensor_scale = true;
-  EXPECT_EQ(PackingRejection(problem),
-            "takes f16 or bf16 scales of 1 x 128 for B of int4, not f16/1x128+tensor");
+  constexpr char kOfInt4[] =
+      "takes f16 or bf16 scales of 1 x 32, 1 x 64 or 1 x 128 for B of int4, not ";
+  EXPECT_EQ(PackingRejection(problem), absl::StrCat(kOfInt4, "f16/1x128+tensor"));
   problem.b_scaling.has_tensor_scale = false;
+  problem.b_scaling.block_k = 16;
+  EXPECT_EQ(PackingRejection(problem), absl::StrCat(kOfInt4, "f16/1x16"));
   problem.b_scaling.block_k = 64;
-  EXPECT_EQ(PackingRejection(problem),
-            "takes f16 or bf16 scales of 1 x 128 for B of int4, not f16/1x64");
+  problem.b_scaling.block_lines = 128;
+  EXPECT_EQ(PackingRejection(problem), absl::StrCat(kOfInt4, "f16/128x64"));
+  problem.b_scaling.block_lines = 1;
   problem.b.type = DataType::kFp8E5M2;
   EXPECT_EQ(PackingRejection(problem),
             "takes B of int4, uint4, int8, uint8, fp4_e2m1 or fp8_e4m3, not fp8_e5m2");
   problem.b.type = DataType::kUint8;
   EXPECT_EQ(PackingRejection(problem), "takes B of uint8 with zero points alone");
   problem.b.type = DataType::kInt8;
-  EXPECT_EQ(PackingRejection(problem),
-            "takes f32 scales of 1 x 128, of 128 x 128 or of all of K for B of int8, not f16/1x64");
+  constexpr char kOfInt8[] =
+      "takes f32 scales of 1 x 32, 1 x 64, 1 x 128, of 128 x 128 or of all of K for B of int8, "
+      "not ";
+  EXPECT_EQ(PackingRejection(problem), absl::StrCat(kOfInt8, "f16/1x64"));
   problem.b_scaling.block_k = 128;
-  EXPECT_EQ(
-      PackingRejection(problem),
-      "takes f32 scales of 1 x 128, of 128 x 128 or of all of K for B of int8, not f16/1x128");
+  EXPECT_EQ(PackingRejection(problem), absl::StrCat(kOfInt8, "f16/1x128"));
   problem.a.type = DataType::kInt8;
   EXPECT_EQ(PackingRejection(problem), "takes A of f16 or bf16, not int8");
 

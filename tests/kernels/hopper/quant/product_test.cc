@@ -43,13 +43,17 @@ std::string NameOf(const Form& form) {
                       form.tiling);
 }
 
+// The entry of the format.
 const Kernel& KernelOf(CodeFormat format) {
   static const auto* const kernels = [] {
     auto* all = new std::vector<std::unique_ptr<const Kernel>>;
     AppendHopperQuant(all);
     return all;
   }();
-  return *(*kernels)[static_cast<std::size_t>(format)];
+  Problem problem = MakeQuantProblem(CaseOf(format, 1, 128, 128));
+  problem.b_packing = Packing::kStrips;
+  return **std::find_if(kernels->begin(), kernels->end(),
+                        [&](const auto& kernel) { return kernel->Rejection(problem).empty(); });
 }
 
 // The case with M and N such that the form takes it.

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <type_traits>
 #include <vector>
 
 #include "kernels/emulator/arithmetic/tensor_core.h"
@@ -34,10 +35,12 @@ struct QuantCase {
   bool has_any_scale = false;    // of E2M1: the smallest, the largest and others that are seldom
   bool has_bf16_scales = false;  // of 4 bits, else f16
   ScalesOf scales_of = ScalesOf::kGroups;
-  bool has_nan = false;  // of fp8: some lines; of E2M1 with any scale: some scales
+  std::int64_t group_k = 128;  // of integers, where scales are of groups
+  bool has_nan = false;        // of fp8: some lines; of E2M1 with any scale: some scales
 
   bool is_e2m1() const { return b == DataType::kFp4E2M1; }
-  int scale_k() const { return is_nvfp4 ? 16 : is_e2m1() ? 32 : 128; }  // that a scale is for
+  // That a scale is for; one of all of K is for each 128.
+  std::int64_t scale_k() const { return is_nvfp4 ? 16 : is_e2m1() ? 32 : group_k; }
   bool has_bytes() const { return SizeBits(b) == 8; }
   DataType scale_type() const {
     if (is_nvfp4) return DataType::kFp8E4M3;
@@ -45,6 +48,21 @@ struct QuantCase {
     return has_bytes() ? DataType::kF32 : has_bf16_scales ? DataType::kBf16 : DataType::kF16;
   }
 };
+
+// A case of a format of packed.h, which a changed copy of it may have too.
+template <class CodeFormat>
+QuantCase CaseOf(CodeFormat format, std::int64_t m, std::int64_t n, std::int64_t k) {
+  QuantCase c = {m, n, k};
+  const auto code = CodeOf(format);
+  using Code = std::remove_const_t<decltype(code)>;
+  c.is_nvfp4 = format == CodeFormat::kNvfp4;
+  c.b = code == Code::kInt4   ? DataType::kInt4
+        : code == Code::kInt8 ? DataType::kInt8
+        : code == Code::kE4m3 ? DataType::kFp8E4M3
+                              : DataType::kFp4E2M1;
+  if (!c.is_e2m1()) c.group_k = ScaleK(format);
+  return c;
+}
 
 inline Problem MakeQuantProblem(const QuantCase& c) {
   Problem problem = MakeProblem(c.m, c.n, c.k, c.a, c.d, false, c.b_is_k_major);
@@ -109,7 +127,7 @@ struct QuantRun {
         zeros(scale_count),
         packed_codes(Units(groups) * 256 * SizeBits(c.b)),
         packed_scales(Units(ScaleGroups()) * 16 * ScalesOfGroup() * ScaleSize()),
-        packed_zeros(Units(ScaleGroups()) * 16),
+        packed_zeros(Units(ScaleGroups()) * 16 * ScalesOfGroup()),
         bias(c.n * SizeBits(c.d) / 8) {
     std::memset(codes.data(), 0, problem.b.size_bytes());
     for (std::int64_t row = 0; row < c.m; ++row) {
@@ -193,9 +211,9 @@ struct QuantRun {
   emulator::HalfFormat ScaleFormat() const {
     return its.has_bf16_scales ? emulator::HalfFormat::kBf16 : emulator::HalfFormat::kF16;
   }
-  // The scale of a line's group of 128.
-  float ScaleOf(std::int64_t line, std::int64_t group) const {
-    const std::uint32_t bits = ScaleBitsOf(line, HasScalesOfLines() ? 0 : group);
+  // The scale of a line for element i of K.
+  float ScaleAt(std::int64_t line, std::int64_t i) const {
+    const std::uint32_t bits = ScaleBitsOf(line, HasScalesOfLines() ? 0 : i / its.scale_k());
     if (!its.has_bytes()) return emulator::Widen(ScaleFormat(), static_cast<std::uint16_t>(bits));
     float scale;
     std::memcpy(&scale, &bits, 4);
@@ -213,7 +231,7 @@ struct QuantRun {
     const int code = static_cast<int>(CodeOf(line, i));
     const int half = 1 << (SizeBits(its.b) - 1);
     const int value = !is_unsigned() && code >= half ? code - 2 * half : code;
-    return value - ZeroOf(line, HasScalesOfLines() ? 0 : i / 128);
+    return value - ZeroOf(line, HasScalesOfLines() ? 0 : i / its.scale_k());
   }
   static float E4m3Of(std::uint32_t code) {
     if ((code & 0x7f) == 0x7f) return std::numeric_limits<float>::quiet_NaN();
@@ -316,14 +334,14 @@ struct QuantRun {
       // A byte of nvfp4 is 8 less.
       const std::uint32_t scale =
           is_there ? ScaleBitsOf(line, block) + (its.is_nvfp4 ? 0xf8 : 0) : 0;
-      std::memcpy(packed_scales.data() + ((unit * 16 + place) * count + nth) * ScaleSize(), &scale,
+      const std::int64_t at = (unit * 16 + place) * count + nth;
+      std::memcpy(packed_scales.data() + at * ScaleSize(), &scale,
                   static_cast<std::size_t>(ScaleSize()));
+      if (its.is_e2m1()) continue;
+      const std::uint32_t zero =
+          is_there ? static_cast<std::uint32_t>(ZeroOf(line, block)) + BiasOfCodes() : 0;
+      packed_zeros.data()[at] = static_cast<std::uint8_t>(its.has_bytes() ? zero : zero & 15);
     }
-    if (its.is_e2m1()) return;
-    const std::uint32_t zero =
-        line < its.n ? static_cast<std::uint32_t>(ZeroOf(line, g)) + BiasOfCodes() : 0;
-    packed_zeros.data()[unit * 16 + place] =
-        static_cast<std::uint8_t>(its.has_bytes() ? zero : zero & 15);
   }
 
   Arguments MakeArguments() {
@@ -382,15 +400,26 @@ struct QuantRun {
       }
       return (its.is_nvfp4 ? tensor_scale : 4) * total;
     }
-    for (std::int64_t g = 0; g < groups; ++g) {
-      float sum = 0;
-      for (auto step = static_cast<std::size_t>(g * 8); step < static_cast<std::size_t>(g * 8 + 8);
-           ++step) {
-        sum = emulator::RoundToF32(emulator::AlignedSum(sum, a[step], w[step]));
+    const std::int64_t scale_k = its.scale_k();
+    for (std::int64_t first = 0; first < groups * 128; first += 128) {
+      float group = 0;
+      for (std::int64_t i = first; i < first + 128; i += scale_k) {
+        const float sum = SumOfSteps(a, w, i / 16, (i + scale_k) / 16);
+        // Padding has a scale of 0, and adds nothing.
+        const float scale = i < its.k ? ScaleAt(line, i) : 0;
+        group = scale_k == 128 ? sum : std::fma(scale, sum, group);
       }
-      total = std::fma(ScaleOf(line, g), sum, total);
+      total = scale_k == 128 ? std::fma(ScaleAt(line, first), group, total) : total + group;
     }
     return total;
+  }
+  static float SumOfSteps(const Line& a, const Line& w, std::int64_t first, std::int64_t end) {
+    float sum = 0;
+    for (std::int64_t i = first; i < end; ++i) {
+      const auto step = static_cast<std::size_t>(i);
+      sum = emulator::RoundToF32(emulator::AlignedSum(sum, a[step], w[step]));
+    }
+    return sum;
   }
 
   std::uint32_t BitsAt(std::int64_t row, std::int64_t column) const {

@@ -31,12 +31,14 @@ struct Shape {
 
 // A format that is packed.
 QuantFormat DrawFormat(Draws* draws) {
-  constexpr const char* kNamed[] = {"mxfp4",        "nvfp4",          "int8-g128",
-                                    "int8-g128-zp", "int8-row",       "int8-row-zp",
-                                    "int8-tensor",  "fp8-e4m3-1x128", "fp8-e4m3-128x128",
-                                    "fp8-e4m3-row", "uint8-g128-zp",  "uint8-row-zp"};
-  const std::int64_t named = draws->Below(17);
-  if (named < 12) return *FindQuantFormat(kNamed[named]);
+  constexpr const char* kNamed[] = {
+      "mxfp4",         "nvfp4",        "int8-g128",      "int8-g128-zp",     "int8-row",
+      "int8-row-zp",   "int8-tensor",  "fp8-e4m3-1x128", "fp8-e4m3-128x128", "fp8-e4m3-row",
+      "uint8-g128-zp", "uint8-row-zp", "int8-g32",       "uint8-g64-zp",     "int4-g32-f16-zp",
+      "int4-g64-bf16"};
+  constexpr auto kCount = static_cast<std::int64_t>(sizeof(kNamed) / sizeof(kNamed[0]));
+  const std::int64_t named = draws->Below(kCount + 5);
+  if (named < kCount) return *FindQuantFormat(kNamed[named]);
   Scaling scaling = Scaling::kVector;
   scaling.type = draws->Below(2) == 0 ? DataType::kF16 : DataType::kBf16;
   scaling.block_k = 128;

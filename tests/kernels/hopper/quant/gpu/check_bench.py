@@ -3,29 +3,25 @@ then times it beside torch's bf16 product (cuBLAS), in shuffled order, both in o
 
     python3 check_bench.py libquant.so [check] [quick] [small] [SHAPE=TILING,TILING...]...
 
-`quick` is for a library of QUANT_QUICK, `small` checks one shape once, for compute-sanitizer. SHAPE is MxNxK. A tiling
-is fN (few.h, few_chain.h) or wN (wide.h) of int4; mfN and mwN are of mxfp4, nfN and nwN of nvfp4, ifN and iwN of int8,
-efN and ewN of fp8.
+`small` checks one shape once, for compute-sanitizer; `bf16` checks rows of bf16 alone. SHAPE is MxNxK. A tiling is fN
+(few.h, few_chain.h) or wN (wide.h) behind the letters of its format (tilings.py), none for int4 in groups of 128.
 Each figure is the median of launches in a CUDA graph of 40, over copies of W in turns, half a GB of them; "spread" is
 that of its rounds.
 """
 import ctypes, math, random, re, statistics, sys, time
 import torch
-from tilings import FEW, WIDE, WIDE_CLUSTERS
+from tilings import FEW, FORMATS, WIDE, bits_of, first_of
 
 lib = ctypes.CDLL(sys.argv[1])
 P, I = ctypes.c_void_p, ctypes.c_int
 lib.quant_gemm.argtypes = [I, I, I, I, P, P, P, P, P, P, I, I, I, P]
 lib.quant_pack.argtypes = [I, I, I, I, P, P, P]
-lib.quant_reference.argtypes = [I, P, P, P, P, P, I, I, I, P]
+lib.quant_reference.argtypes = [I, P, P, P, P, I, P, I, I, I, P]
 lib.quant_packed_bytes.restype = ctypes.c_longlong
 dev = "cuda"
 seed = int(time.time())
 torch.manual_seed(seed)
 random.seed(seed)
-UINT4, INT4, INT4_ZEROS, MXFP4, NVFP4, INT8, INT8_ZEROS, INT8_LINES, E4M3 = range(9)  # formats of B
-OF_LETTER = {"": (INT4, UINT4, INT4_ZEROS), "m": (MXFP4,), "n": (NVFP4,), "i": (INT8, INT8_ZEROS, INT8_LINES),
-             "e": (E4M3,)}
 E2M1 = [0, .5, 1, 1.5, 2, 3, 4, 6]
 
 
@@ -33,77 +29,95 @@ def stream(): return P(torch.cuda.current_stream().cuda_stream)
 def ptr(t): return P(t.data_ptr() if t is not None else 0)
 
 
+def some(shape, usual, few, odd):
+    """Of `usual`, an interval, and where odd some of `few`."""
+    values = torch.randint(*usual, shape, device=dev, dtype=torch.uint8)
+    if not odd: return values
+    few = torch.tensor(few, device=dev, dtype=torch.uint8)
+    return torch.where(torch.rand(shape, device=dev) < .002, few[torch.randint(0, len(few), shape, device=dev)], values)
+
+
+def numbers_of(code, bytes, k):
+    """Of codes as they lie: float64."""
+    if bits_of_code(code) == 8:
+        if code == "u8": return bytes.double()
+        return bytes.view({"i8": torch.int8, "e4m3": torch.float8_e4m3fn}[code]).double()
+    c = torch.stack([bytes & 15, bytes >> 4], -1).view(-1, k).long()
+    if code == "e2m1": return torch.tensor(E2M1 + [-x for x in E2M1], device=dev, dtype=torch.float64)[c]
+    return (torch.where(c > 7, c - 16, c) if code == "i4" else c).double()
+
+
+def bits_of_code(code): return 4 if code in ("u4", "i4", "e2m1") else 8
+
+
 class Weights:
-    def __init__(self, n, k, format=INT4, decoded=False, odd=False):
-        """odd: the smallest and large scales of mxfp4, scales of every kind of nvfp4, NaN among codes of fp8."""
-        self.n, self.k, self.format, self.tensor_scale = n, k, format, None
-        codes = torch.randint(0, 256, (n, k if format >= INT8 else k // 2), device=dev, dtype=torch.uint8)
-        if format == E4M3: codes = codes - ((codes & 127) == 127).byte()
-        if format == E4M3 and odd: codes[torch.rand(n, k, device=dev) < 2e-4] = 0xff
+    def __init__(self, n, k, format, decoded=False, odd=False):
+        """odd: the smallest and large scales of MX, scales of every kind of nvfp4, NaN among codes of fp8."""
+        self.n, self.k, self.format = n, k, format
+        bits = bits_of(format)
+        number = FORMATS.index(format)
+        codes = torch.randint(0, 256, (n, k * bits // 8), device=dev, dtype=torch.uint8)
+        if format.code == "e4m3": codes = codes - ((codes & 127) == 127).byte()
+        if format.code == "e4m3" and odd: codes[torch.rand(n, k, device=dev) < 2e-4] = 0xff
+        scale_k = format.scale_k or k
+        blocks = (n, k // scale_k)
         zeros = None
-        if format == INT4_ZEROS: zeros = torch.randint(-8, 8, (n, k // 128), device=dev, dtype=torch.int8)
-        if format == INT8_ZEROS: zeros = torch.randint(-128, 128, (n, k // 128), device=dev, dtype=torch.int8)
-        if format == MXFP4:
-            scales = torch.randint(116, 128, (n, k // 32), device=dev, dtype=torch.uint8)
-            if odd:
-                few = torch.tensor([0, 1, 128, 160], device=dev, dtype=torch.uint8)
-                where = torch.rand(n, k // 32, device=dev) < .002
-                scales = torch.where(where, few[torch.randint(0, 4, (n, k // 32), device=dev)], scales)
-        elif format == NVFP4:
-            scales = torch.randint(8, 127, (n, k // 16), device=dev, dtype=torch.uint8)
-            if odd:
-                few = torch.tensor([0, 1, 7, 0x80, 0x85, 0xb9, 0x7f, 0xff], device=dev, dtype=torch.uint8)
-                where = torch.rand(n, k // 16, device=dev) < .002
-                scales = torch.where(where, few[torch.randint(0, 8, (n, k // 16), device=dev)], scales)
-            self.tensor_scale = torch.full((1,), .0371, device=dev)
+        if format.zeros:
+            low, high = {"i4": (-8, 8), "u4": (0, 16), "i8": (-128, 128), "u8": (0, 256)}[format.code]
+            zeros = torch.randint(low, high, blocks, device=dev).to(torch.int8 if low < 0 else torch.uint8)
+        self.tensor_scale = torch.full((1,), .0371, device=dev) if format.scale == "e4m3" else None
+        if format.scale == "e8m0": scales = some(blocks, (116, 128), [0, 1, 128, 160], odd)
+        elif format.scale == "e4m3": scales = some(blocks, (8, 127), [0, 1, 7, 0x80, 0x85, 0xb9, 0x7f, 0xff], odd)
         else:
-            scales = torch.rand(n, 1 if format == INT8_LINES else k // 128, device=dev) * .02 + .001
-            scales = scales.half() if format < MXFP4 else scales / 16
-        self.packed = [self.pack(i, each) for i, each in enumerate((codes, scales, zeros))]
+            scales = torch.rand(blocks, device=dev) * .02 + .001
+            if format.scale == "f32": scales = scales / 16
+            else: scales = scales.to({"f16": torch.float16, "bf16": torch.bfloat16}[format.scale])
+        self.packed = [self.pack(number, i, each) for i, each in enumerate((codes, scales, zeros))]
         torch.cuda.synchronize()
         if not decoded: return
-        c = torch.stack([codes & 15, codes >> 4], -1).view(n, k).long() if format < INT8 else codes
-        if format in (MXFP4, NVFP4):
-            table = torch.tensor(E2M1 + [-x for x in E2M1], device=dev, dtype=torch.float64)
-            if format == MXFP4: factors = torch.pow(2., scales.double() - 127).repeat_interleave(32, 1)
-            else: factors = scales.view(torch.float8_e4m3fn).double().repeat_interleave(16, 1)
-            self.values = self.exact = table[c] * factors
-            if format == NVFP4: self.exact = self.values * self.tensor_scale.double()
-            self.scales = None
+        self.values = numbers_of(format.code, codes, k)
+        if zeros is not None: self.values -= zeros.double().repeat_interleave(scale_k, 1)
+        if format.scale == "e8m0": factors = torch.where(scales == 255, math.nan, torch.pow(2., scales.double() - 127))
+        elif format.scale == "e4m3": factors = scales.view(torch.float8_e4m3fn).double()
+        else: factors = scales.double()
+        self.exact = self.values * factors.repeat_interleave(scale_k, 1)
+        # A chain is of values with their scales; other sums get theirs.
+        self.scales, self.scale_k = None, 128
+        if format.code == "e2m1":
+            self.values = self.exact
+            if self.tensor_scale is not None: self.exact = self.exact * self.tensor_scale.double()
             return
-        if format == E4M3: v = c.view(torch.float8_e4m3fn).double()
-        elif format >= INT8: v = c.view(torch.int8).double()
-        else: v = (c if format == UINT4 else torch.where(c > 7, c - 16, c)).double()
-        if zeros is not None: v -= zeros.double().repeat_interleave(128, 1)
-        scales = scales.float().expand(n, k // 128).contiguous()
-        self.values, self.scales, self.exact = v, scales, v * scales.double().repeat_interleave(128, 1)
+        self.scale_k = min(scale_k, 128)
+        self.scales = factors.float().expand(n, k // self.scale_k).contiguous()
 
-    def pack(self, plane, sent):
+    def pack(self, number, plane, sent):
         if sent is None: return None
-        packed = torch.full((lib.quant_packed_bytes(plane, self.format, self.n, self.k),), 0xAB, device=dev,
+        packed = torch.full((lib.quant_packed_bytes(plane, number, self.n, self.k),), 0xAB, device=dev,
                             dtype=torch.uint8)
-        assert lib.quant_pack(plane, self.format, self.n, self.k, ptr(sent), ptr(packed), stream()) == 0
+        assert lib.quant_pack(plane, number, self.n, self.k, ptr(sent), ptr(packed), stream()) == 0
         return packed
 
 
 def parts(tiling):
-    """The format's letter, which kernel, and its tiling's number."""
-    letter, which, index = re.fullmatch(r"([mnie]?)([fw])(\d+)", tiling).groups()
+    """The format's letters, which kernel, and its tiling's number."""
+    letter, which, index = re.fullmatch(r"(\w*?)([fw])(\d+)", tiling).groups()
     return letter, "fw".index(which), int(index)
 
 
-def format_of(tiling): return OF_LETTER[parts(tiling)[0]][0]
+def format_of(tiling): return first_of(parts(tiling)[0])
 
 
 def gemm(w, tiling, a, d):
     _, kernel, index = parts(tiling)
-    assert lib.quant_gemm(kernel, index, int(a.dtype == torch.float16), w.format, ptr(a), *map(ptr, w.packed),
+    assert lib.quant_gemm(kernel, index, int(a.dtype == torch.float16), FORMATS.index(w.format), ptr(a), *map(ptr, w.packed),
                           ptr(w.tensor_scale), ptr(d), a.shape[0], w.n, w.k, stream()) == 0, tiling
 
 
 def fits(tiling, n):
     letter, kernel, index = parts(tiling)
-    return n % (WIDE[index][1] * WIDE_CLUSTERS[index] if kernel == 1 else FEW[letter][index][1]) == 0
+    if kernel == 0: return n % FEW[letter][index][1] == 0
+    _, lines, _, cluster = WIDE[letter][index]
+    return n % (lines * cluster) == 0
 def most(tiling):
     letter, kernel, index = parts(tiling)
     return 1 << 30 if kernel == 1 else FEW[letter][index][0]
@@ -118,16 +132,17 @@ ROWS = (1, 20) if SMALL else (1, 2, 5, 8, 13, 16, 27, 64, 200, 512)
 
 def check(tilings, shapes=((512, 1408),) if SMALL else ((512, 512), (1024, 4096), (192, 2688))):
     bad = 0
-    quick = "quick" in words
+    letters = {parts(t)[0] for t in tilings}
     for n, k in shapes:
-        for letter, formats in OF_LETTER.items():
-            own = [t for t in tilings if fits(t, n) and parts(t)[0] == letter]
-            for format in [f for f in formats if not quick or f in (INT4, MXFP4, NVFP4, INT8, INT8_LINES, E4M3)] if own else []:
-                w = Weights(n, k, format, decoded=True)
-                for dtype in (torch.bfloat16,) if format in (MXFP4, NVFP4) or quick else (torch.bfloat16, torch.float16):
-                    bad += check_format(w, dtype, own)
-    for format in (MXFP4, NVFP4, E4M3):
-        own = [t for t in tilings if format_of(t) == format]
+        for format in [f for f in FORMATS if f.letter in letters]:
+            own = [t for t in tilings if fits(t, n) and parts(t)[0] == format.letter]
+            if not own: continue
+            w = Weights(n, k, format, decoded=True)
+            only_bf16 = format.code == "e2m1" or "bf16" in words
+            for dtype in (torch.bfloat16,) if only_bf16 else (torch.bfloat16, torch.float16):
+                bad += check_format(w, dtype, own)
+    for format in [f for f in FORMATS if f.scale == "e8m0" or f.code in ("e2m1", "e4m3")]:
+        own = [t for t in tilings if parts(t)[0] == format.letter]
         if own and not SMALL: bad += check_odd(format, own)
     print("check:", "ok" if bad == 0 else f"{bad} BAD", flush=True)
     return bad
@@ -136,8 +151,8 @@ def check(tilings, shapes=((512, 1408),) if SMALL else ((512, 512), (1024, 4096)
 def reference(w, a):
     ref = torch.full((a.shape[0], w.n), float("nan"), device=dev, dtype=a.dtype)
     values = w.values.to(a.dtype).contiguous()
-    assert lib.quant_reference(int(a.dtype == torch.float16), ptr(a), ptr(values), ptr(w.scales), ptr(w.tensor_scale), ptr(ref),
-                               a.shape[0], w.n, w.k, stream()) == 0
+    assert lib.quant_reference(int(a.dtype == torch.float16), ptr(a), ptr(values), ptr(w.scales), ptr(w.tensor_scale), w.scale_k,
+                               ptr(ref), a.shape[0], w.n, w.k, stream()) == 0
     torch.cuda.synchronize()
     return ref
 
@@ -162,7 +177,7 @@ def check_format(w, dtype, tilings):
         ok = same and relative < 2 ** -8
         bad += not ok
         if not ok or w.n == 1024 and w.format == format_of(tiling):
-            print(f"{tiling} {dtype} format {w.format} N={w.n} K={w.k}: error {relative:.2e} of the norm, bits "
+            print(f"{tiling} {dtype} {tuple(w.format)} N={w.n} K={w.k}: error {relative:.2e} of the norm, bits "
                   f"{'equal mma.sync and among M' if same else 'DIFFER'}", flush=True)
     return bad
 
@@ -181,7 +196,7 @@ def check_odd(format, tilings):
         same = torch.equal(d.nan_to_num(7e30).view(torch.int16), ref[:m].nan_to_num(7e30).view(torch.int16))
         bad += not same
         if not same: print(f"{tiling} of odd weights: bits DIFFER", flush=True)
-    print(f"odd weights of format {format}: {int(ref.isnan().any(0).sum())} lines of NaN", flush=True)
+    print(f"odd weights of {tuple(format)}: {int(ref.isnan().any(0).sum())} lines of NaN", flush=True)
     return bad
 
 
@@ -200,7 +215,7 @@ def once(g, n=40):
     return a.elapsed_time(b) * 1000 / n
 
 
-def code_bytes(format, n, k): return n * k if format >= INT8 else n * k // 2
+def code_bytes(format, n, k): return n * k * bits_of(format) // 8
 def copies_of(bytes):
     """As many as no cache holds a part of that counts."""
     return max(4, math.ceil(5e8 / bytes))

@@ -7,10 +7,10 @@ A launch takes launch_us + max(bytes / bandwidth, waves x groups x group_us), as
 TilingCost.
 """
 import math, re, sys
-from tilings import FEW, UNIT_BYTES, WIDE
+from tilings import FEW, WIDE, first_of, unit_bytes
 
-TILINGS = {f"{letter}f{i}": (*tiling, UNIT_BYTES[letter]) for letter in FEW for i, tiling in enumerate(FEW[letter])}
-TILINGS |= {f"{letter}w{i}": (*tiling, UNIT_BYTES[letter]) for letter in FEW for i, tiling in enumerate(WIDE)}
+TILINGS = {f"{letter}{kind}{i}": (*tiling[:3], unit_bytes(first_of(letter))) for kind, of in (("f", FEW), ("w", WIDE))
+           for letter in of for i, tiling in enumerate(of[letter])}
 MULTIPROCESSORS = 132
 PEAK = 4.8  # TB/s of an H200
 TERABYTES = [PEAK * share for share in (0.7, 0.75, 0.8, 0.85, 0.9, 0.95)]

@@ -1,90 +1,78 @@
 // The kernels of kernels/hopper/quant behind a C interface, for check_bench.py: packing, products
-// by kernel and tiling, and a reference that sums in their order by plain mma.sync.
-#include "kernels/hopper/quant/launch.h"
+// by kernel and tiling (quant_products.cu), and a reference that sums in their order by plain
+// mma.sync.
 #include "kernels/hopper/quant/packing_launch.h"
+#include "tests/kernels/hopper/quant/gpu/quant_products.h"
 
 namespace gemmd::hopper::quant {
 namespace {
 
-// B as Python's call states it: the first three are ZeroKind's, of 4 bits.
-enum class Format {
-  kUint4,
-  kInt4,
-  kInt4Zeros,
-  kMxfp4,
-  kNvfp4,
-  kInt8,
-  kInt8Zeros,
-  kInt8Lines,
-  kE4m3
+// A format of B, and a row of FORMATS in formats.py each.
+struct Format {
+  DataType type;
+  DataType scale_type;
+  std::uint16_t scale_k;
+  bool has_zero_points = false;
+  bool has_tensor_scale = false;
+};
+constexpr Format kFormats[] = {
+    {DataType::kUint4, DataType::kF16, 128},
+    {DataType::kInt4, DataType::kF16, 128},
+    {DataType::kInt4, DataType::kF16, 128, true},
+    {DataType::kFp4E2M1, DataType::kE8M0, 32},
+    {DataType::kFp4E2M1, DataType::kFp8E4M3, 16, false, true},
+    {DataType::kInt8, DataType::kF32, 128},
+    {DataType::kInt8, DataType::kF32, 128, true},
+    {DataType::kInt8, DataType::kF32, kWhole},
+    {DataType::kFp8E4M3, DataType::kF32, 128},
+    {DataType::kInt4, DataType::kF16, 32},
+    {DataType::kUint4, DataType::kBf16, 32, true},
+    {DataType::kInt4, DataType::kF16, 64},
+    {DataType::kUint4, DataType::kBf16, 64, true},
+    {DataType::kInt8, DataType::kF32, 32},
+    {DataType::kUint8, DataType::kF32, 32, true},
+    {DataType::kInt8, DataType::kF32, 64},
+    {DataType::kUint8, DataType::kF32, 64, true},
 };
 
 // A product as Python's call states it.
 struct Call {
   int is_f16;  // A and D, else bf16
-  int format;  // of B
+  int format;  // of B: its place in kFormats
   int m;
   int n;
   int k;
   void* stream;
 };
 
-DataType TypeOf(Format format) {
-  switch (format) {
-    case Format::kUint4:
-      return DataType::kUint4;
-    case Format::kInt4:
-    case Format::kInt4Zeros:
-      return DataType::kInt4;
-    case Format::kMxfp4:
-    case Format::kNvfp4:
-      return DataType::kFp4E2M1;
-    case Format::kInt8:
-    case Format::kInt8Zeros:
-    case Format::kInt8Lines:
-      return DataType::kInt8;
-    case Format::kE4m3:
-      break;
-  }
-  return DataType::kFp8E4M3;
-}
-
 Problem ProblemOf(const Call& call) {
   const DataType type = call.is_f16 != 0 ? DataType::kF16 : DataType::kBf16;
-  const auto format = static_cast<Format>(call.format);
+  const Format& format = kFormats[call.format];
   Problem problem;
   problem.m = call.m;
   problem.n = call.n;
   problem.k = call.k;
   problem.a = {type, call.m, call.k, Order::kRowMajor, call.k};
-  problem.b = {TypeOf(format), call.n, call.k, Order::kRowMajor, call.k};
+  problem.b = {format.type, call.n, call.k, Order::kRowMajor, call.k};
   problem.transpose_b = true;
   problem.d = {type, call.m, call.n, Order::kRowMajor, call.n};
   problem.c = problem.d;
   problem.b_scaling.has_scales = true;
   problem.b_scaling.block_lines = 1;
-  problem.b_scaling.block_k = kGroupK;
-  if (format < Format::kMxfp4) problem.b_scaling.type = DataType::kF16;
-  if (format == Format::kMxfp4) {
-    problem.b_scaling.type = DataType::kE8M0;
-    problem.b_scaling.block_k = 32;
-  }
-  if (format == Format::kNvfp4) {
-    problem.b_scaling.type = DataType::kFp8E4M3;
-    problem.b_scaling.block_k = 16;
-    problem.b_scaling.has_tensor_scale = true;
-  }
-  if (format == Format::kInt8Lines) problem.b_scaling.block_k = kWhole;
-  problem.b_scaling.has_zero_points = format == Format::kInt4Zeros || format == Format::kInt8Zeros;
+  problem.b_scaling.type = format.scale_type;
+  problem.b_scaling.block_k = format.scale_k;
+  problem.b_scaling.has_zero_points = format.has_zero_points;
+  problem.b_scaling.has_tensor_scale = format.has_tensor_scale;
   return problem;
 }
 
-// D of codes' values: a warp for 16 rows of A by eight lines, a group of 128 at a time or, without
-// scales, one chain.
+// D of codes' values: a warp for 16 rows of A by eight lines, a group of 128 at a time, in parts if
+// scales are of less, or, without scales, one chain.
 struct ReferenceParams {
   const std::uint16_t* a;
   const std::uint16_t* values;
-  const float* scales;        // lines x groups, or null
+  const float* scales;        // lines x K / scale_k, or null
+  int scale_k;                // at most 128
   const float* tensor_scale;  // or null
   std::uint16_t* d;
   int m;
@@ -101,6 +89,7 @@ GEMMD_KERNEL void Reference(GEMMD_GRID_CONSTANT const ReferenceParams params) {
     return i < limit ? ptx::LoadGlobal(reinterpret_cast<const std::uint32_t*>(of + at)) : 0u;
   };
   float total[4] = {};
+  float group[4] = {};
   float sums[4] = {};
   for (int first = 0; first < params.k; first += 16) {
     const int k = first + lane % 4 * 2;
@@ -113,12 +102,17 @@ GEMMD_KERNEL void Reference(GEMMD_GRID_CONSTANT const ReferenceParams params) {
     const std::uint32_t b[2] = {pair(params.values, of_line, 0, 1),
                                 pair(params.values, of_line + 8, 0, 1)};
     Rows::Multiply(sums, a, b);
-    if (params.scales == nullptr || first % kGroupK != kGroupK - kStepK) continue;
+    if (params.scales == nullptr || (first + kStepK) % params.scale_k != 0) continue;
+    const bool is_whole = params.scale_k == kGroupK;
     for (int i = 0; i < 4; ++i) {
       const std::int64_t of = std::int64_t{line + lane % 4 * 2 + i % 2};
-      total[i] =
-          std::fma(params.scales[of * (params.k / kGroupK) + first / kGroupK], sums[i], total[i]);
+      const float scale = params.scales[of * (params.k / params.scale_k) + first / params.scale_k];
+      float& sum = is_whole ? total[i] : group[i];
+      sum = std::fma(scale, sums[i], sum);
       sums[i] = 0;
+      if (is_whole || (first + kStepK) % kGroupK != 0) continue;
+      total[i] += group[i];
+      group[i] = 0;
     }
   }
   for (int i = 0; i < 4; ++i) {
@@ -143,62 +137,17 @@ int Said(const absl::Status& status) {
   return 1;
 }
 
-using Launch = absl::Status(const Problem&, const Arguments&, const LaunchTarget&);
-
-// With QUANT_QUICK the library has bf16 by int4, mxfp4, nvfp4, int8 and fp8 without zero points
-// alone, which compiles in a quarter of the time.
-template <template <class> class Launcher>
-absl::Status LaunchIntegers(const Problem& problem, const Arguments& arguments,
-                            const LaunchTarget& target) {
-#ifdef QUANT_QUICK
-  return Launcher<Int4Decoder<Bf16Rows, ZeroKind::kEight>>::Do(problem, arguments, target);
-#else
-  return LaunchInt4<Launcher>(problem, arguments, target);
-#endif
-}
-template <template <class> class Launcher>
-absl::Status LaunchCodesOf8(const Problem& problem, const Arguments& arguments,
-                            const LaunchTarget& target) {
-#ifdef QUANT_QUICK
-  return CodeFormatOf(problem) == CodeFormat::kInt8
-             ? Launcher<Int8Decoder<Bf16Rows, ZeroKind::kNone>>::Do(problem, arguments, target)
-             : Launcher<E4m3Decoder<Bf16Rows>>::Do(problem, arguments, target);
-#else
-  return LaunchBytes<Launcher>(problem, arguments, target);
-#endif
-}
-
-// Not every format has as many tilings for few rows.
-template <int kTiling>
-absl::Status LaunchFew(const Problem& problem, const Arguments& arguments,
-                       const LaunchTarget& target) {
-  const CodeFormat format = CodeFormatOf(problem);
-  if constexpr (kTiling < FewTilingCount(CodeFormat::kMxfp4)) {
-    if (format == CodeFormat::kMxfp4) return LaunchFewMxfp4<kTiling>(problem, arguments, target);
-    if (format == CodeFormat::kNvfp4) return LaunchFewNvfp4<kTiling>(problem, arguments, target);
+// Null where the library was built without the format, or the format has no such tiling.
+Launch* ProductFor(CodeFormat format, int kernel, int tiling) {
+  switch (format) {
+#define QUANT_CASE(of) \
+  case CodeFormat::of: \
+    return ProductOf<CodeFormat::of>(kernel, tiling);
+    QUANT_FORMATS
+#undef QUANT_CASE
+    default:
+      return nullptr;
   }
-  if constexpr (kTiling < FewTilingCount(CodeFormat::kInt4)) {
-    if (format == CodeFormat::kInt4) {
-      return LaunchIntegers<Few<kTiling>::template Launcher>(problem, arguments, target);
-    }
-  }
-  if constexpr (kTiling < FewTilingCount(CodeFormat::kInt8)) {
-    if (CodeBits(format) == 8) {
-      return LaunchCodesOf8<Few<kTiling>::template Launcher>(problem, arguments, target);
-    }
-  }
-  return absl::InvalidArgumentError("the format has no such tiling");
-}
-
-template <int kTiling>
-absl::Status LaunchWide(const Problem& problem, const Arguments& arguments,
-                        const LaunchTarget& target) {
-  const CodeFormat format = CodeFormatOf(problem);
-  if (format == CodeFormat::kMxfp4) return LaunchWideMxfp4<kTiling>(problem, arguments, target);
-  if (format == CodeFormat::kNvfp4) return LaunchWideNvfp4<kTiling>(problem, arguments, target);
-  return CodeBits(format) == 8
-             ? LaunchCodesOf8<Wide<kTiling>::template Launcher>(problem, arguments, target)
-             : LaunchIntegers<Wide<kTiling>::template Launcher>(problem, arguments, target);
 }
 
 }  // namespace
@@ -222,11 +171,13 @@ int quant_pack(int plane, int format, int n, int k, const void* sent, void* pack
 }
 
 int quant_reference(int is_f16, const void* a, const void* values, const void* scales,
-                    const void* tensor_scale, void* d, int m, int n, int k, void* stream) {
+                    const void* tensor_scale, int scale_k, void* d, int m, int n, int k,
+                    void* stream) {
   using namespace gemmd::hopper::quant;
   const ReferenceParams params = {static_cast<const std::uint16_t*>(a),
                                   static_cast<const std::uint16_t*>(values),
                                   static_cast<const float*>(scales),
+                                  scale_k,
                                   static_cast<const float*>(tensor_scale),
                                   static_cast<std::uint16_t*>(d),
                                   m,
@@ -246,10 +197,6 @@ int quant_gemm(int kernel, int tiling, int is_f16, int format, const void* a, co
                const void* scales, const void* zeros, const void* tensor_scale, void* d, int m,
                int n, int k, void* stream) {
   using namespace gemmd::hopper::quant;
-  static Launch* const kKernels[][10] = {
-      {LaunchFew<0>, LaunchFew<1>, LaunchFew<2>, LaunchFew<3>, LaunchFew<4>, LaunchFew<5>,
-       LaunchFew<6>, LaunchFew<7>, LaunchFew<8>, LaunchFew<9>},
-      {LaunchWide<0>, LaunchWide<1>, LaunchWide<2>, LaunchWide<3>, LaunchWide<4>, LaunchWide<5>}};
   const Call call = {is_f16, format, m, n, k, stream};
   gemmd::Arguments arguments;
   arguments.a = a;
@@ -259,6 +206,9 @@ int quant_gemm(int kernel, int tiling, int is_f16, int format, const void* a, co
   arguments.b_tensor_scale = static_cast<const float*>(tensor_scale);
   arguments.d = d;
   arguments.b_is_settled = true;
-  return Said(kKernels[kernel][tiling](ProblemOf(call), arguments, TargetOf(stream)));
+  const gemmd::Problem problem = ProblemOf(call);
+  Launch* const launch = ProductFor(CodeFormatOf(problem), kernel, tiling);
+  if (launch == nullptr) return Said(absl::InvalidArgumentError("the library has no such form"));
+  return Said(launch(problem, arguments, TargetOf(stream)));
 }
 }

@@ -1,9 +1,8 @@
 """Times every tiling that takes a shape, beside torch's bf16 product, for fit.py.
 
-    python3 sweep.py ./libquant.so [m|n|i|e] > sweep.txt
+    python3 sweep.py ./libquant.so [LETTERS] > sweep.txt
 
-Those of int4, or of the format of that letter (check_bench.py). W is shared by all M of an (N, K). The library may be
-one of QUANT_QUICK.
+Those of int4, or of the format of those letters (tilings.py). W is shared by all M of an (N, K).
 """
 import sys, random, statistics
 lib = sys.argv[1]
@@ -11,7 +10,7 @@ letter = sys.argv[2] if len(sys.argv) > 2 else ""
 sys.argv = ["x", lib]
 import torch
 import check_bench as cb
-TILINGS = [f"{letter}f{i}" for i in range(len(cb.FEW[letter]))] + [f"{letter}w{i}" for i in range(6)]
+TILINGS = [f"{letter}f{i}" for i in range(len(cb.FEW[letter]))] + [f"{letter}w{i}" for i in range(len(cb.WIDE[letter]))]
 NK = [(4096, 4096), (8192, 8192), (28672, 8192), (8192, 28672), (14336, 4096), (4096, 14336), (1024, 8192), (2048, 2048), (11008, 4096)]
 MS = [1, 2, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 4096]
 for n, k in NK:
@@ -23,7 +22,8 @@ for n, k in NK:
         a = torch.randn(m, k, device="cuda", dtype=torch.bfloat16)
         d = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
         tilings = [t for t in TILINGS if cb.fits(t, n) and m <= cb.most(t)]
-        if m > 256: tilings = [t for t in tilings if t[-2:] not in ("w5", "w0")]
+        if m > 256: tilings = [t for t in tilings if cb.most(t) > 256 and cb.WIDE[letter][cb.parts(t)[2]][1] > 64 and
+                               cb.WIDE[letter][cb.parts(t)[2]][0] > 16]
         count = 40 if m <= 256 else 8
         graphs = {"bf16": cb.graph_of([lambda x=x: torch.nn.functional.linear(a, x) for x in b], count)}
         for t in tilings: graphs[t] = cb.graph_of([lambda x=x: cb.gemm(x, t, a, d) for x in w], count)

@@ -1,10 +1,37 @@
-"""The tilings of kernels/hopper/quant/tilings.h: rows of A and lines of W that a block has, and blocks of a
-multiprocessor. By a format's letter those for few rows; those for any number of rows; bytes of 16 lines by 128 of K."""
+"""The formats of B by the letters that name their tilings in check_bench.py, and the tilings of
+kernels/hopper/quant/tilings.h: rows of A and lines of W that a block has, and blocks of a multiprocessor."""
+from collections import namedtuple
+
+# code: "u4", "i4", "u8", "i8", "e4m3", "e2m1"; scale: "f16", "bf16", "f32", "e8m0", "e4m3"; scale_k: 0 for all of K.
+Format = namedtuple("Format", "letter code scale scale_k zeros", defaults=(False,))
+# In the order of kFormats in quant_library.cu. A tiling is timed with the first format of its letter.
+FORMATS = [
+    Format("", "u4", "f16", 128), Format("", "i4", "f16", 128), Format("", "i4", "f16", 128, True),
+    Format("m", "e2m1", "e8m0", 32), Format("n", "e2m1", "e4m3", 16),
+    Format("i", "i8", "f32", 128), Format("i", "i8", "f32", 128, True), Format("i", "i8", "f32", 0),
+    Format("e", "e4m3", "f32", 128),
+    Format("g32", "i4", "f16", 32), Format("g32", "u4", "bf16", 32, True),
+    Format("g64", "i4", "f16", 64), Format("g64", "u4", "bf16", 64, True),
+    Format("i32", "i8", "f32", 32), Format("i32", "u8", "f32", 32, True),
+    Format("i64", "i8", "f32", 64), Format("i64", "u8", "f32", 64, True),
+]
+
+
+def bits_of(format): return 4 if format.code in ("u4", "i4", "e2m1") else 8
+def scale_bytes(format): return {"f16": 2, "bf16": 2, "f32": 4, "e8m0": 1, "e4m3": 1}[format.scale]
+def first_of(letter): return next(f for f in FORMATS if f.letter == letter)
+def unit_bytes(format):
+    """Of 16 lines by 128 of K."""
+    return 16 * (16 * bits_of(format) + 128 // (format.scale_k or 128) * scale_bytes(format))
+
+
+CHAIN = [(1, 64, 2), (8, 64, 2), (16, 64, 2)]
+BYTES = [(1, 64, 2), (1, 32, 2), (1, 16, 1), (1, 64, 1), (8, 64, 2), (8, 32, 2), (16, 64, 2), (16, 32, 2)]
+PARTS = [(1, 64, 2), (1, 32, 2), (1, 16, 1), (1, 64, 1), (8, 64, 2), (8, 16, 1), (16, 64, 2)]
+PART_BYTES = [(1, 64, 2), (1, 32, 2), (1, 16, 1), (8, 64, 2), (16, 64, 2)]
 FEW = {"": [(1, 64, 2), (1, 32, 2), (1, 16, 1), (1, 64, 1), (8, 64, 2), (8, 32, 2), (8, 16, 1), (16, 64, 2), (16, 64, 1)],
-       "m": [(1, 64, 2), (8, 64, 2), (16, 64, 2)],
-       "n": [(1, 64, 2), (8, 64, 2), (16, 64, 2)],
-       "i": [(1, 64, 2), (1, 32, 2), (1, 16, 1), (1, 64, 1), (8, 64, 2), (8, 32, 2), (16, 64, 2), (16, 32, 2)]}
-FEW["e"] = FEW["i"]
-WIDE = [(64, 64, 1), (64, 256, 1), (128, 128, 1), (128, 256, 1), (128, 256, 1), (16, 128, 2)]
-WIDE_CLUSTERS = [2, 2, 2, 1, 2, 1]  # of blocks
-UNIT_BYTES = {"": 1056, "m": 1088, "n": 1152, "i": 2112, "e": 2112}
+       "m": CHAIN, "n": CHAIN, "i": BYTES, "e": BYTES, "g32": PARTS, "g64": PARTS, "i32": PART_BYTES, "i64": PART_BYTES}
+WHOLE_WIDE = [(64, 64, 1, 2), (64, 256, 1, 2), (128, 128, 1, 2), (128, 256, 1, 1), (128, 256, 1, 2), (16, 128, 2, 1)]
+PART_WIDE = [(64, 64, 1, 2), (64, 256, 1, 2), (96, 128, 1, 2), (128, 128, 1, 2), (16, 128, 2, 1)]
+# And blocks of a cluster.
+WIDE = {letter: PART_WIDE if letter[1:] in ("32", "64") else WHOLE_WIDE for letter in FEW}
