@@ -223,6 +223,7 @@ struct QuantRun {
     if (!its.has_zero_points) return 0;
     const int zero =
         static_cast<int>(HashOf(4, FirstLineOfBlock(line), block) >> (32 - SizeBits(its.b)));
+    if (its.b == DataType::kUint4 && zero == 15) return 15 + static_cast<int>(block % 2);  // GPTQ's
     return is_unsigned() ? zero : zero - (1 << (SizeBits(its.b) - 1));
   }
   bool is_unsigned() const { return its.b == DataType::kUint4 || its.b == DataType::kUint8; }
