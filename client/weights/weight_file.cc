@@ -7,14 +7,18 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "base/text/quoted.h"
 #include "client/file.h"
 #include "client/quantized/safetensors.h"
 #include "client/weights/gguf.h"
+#include "client/weights/layer_config.h"
 #include "client/weights/packed_layers.h"
 #include "client/weights/safetensors_types.h"
+#include "client/weights/scaled_layers.h"
 #include "client/weights/shard_index.h"
 
 namespace gemmd::client {
@@ -59,6 +63,15 @@ std::optional<WeightFileKind> KindOf(absl::string_view begin) {
     return WeightFileKind::kSafetensors;
   }
   return std::nullopt;
+}
+
+// "NAME[3]" as NAME and 3.
+std::optional<std::pair<absl::string_view, std::uint64_t>> SplitIndex(absl::string_view name) {
+  const std::size_t bracket = name.rfind('[');
+  std::uint64_t index = 0;
+  if (bracket == absl::string_view::npos || !absl::ConsumeSuffix(&name, "]")) return std::nullopt;
+  if (!absl::SimpleAtoi(name.substr(bracket + 1), &index)) return std::nullopt;
+  return std::make_pair(name.substr(0, bracket), index);
 }
 
 // Says what else a file may be that somebody took for one of weights.
@@ -120,6 +133,17 @@ absl::StatusOr<SafetensorsContent> ParseSafetensors(const Bytes& file) {
   return content;
 }
 
+std::vector<WeightTensor> CombineLayers(std::vector<WeightTensor> tensors,
+                                        const LayerConfig& config) {
+  TensorsByName by_name;
+  for (WeightTensor& tensor : tensors) by_name.emplace(std::string(tensor.name), std::move(tensor));
+  if (config.packing) CombinePackedLayers(*config.packing, by_name);
+  CombineScaledLayers(config, by_name);
+  tensors.clear();
+  for (auto& [name, tensor] : by_name) tensors.push_back(std::move(tensor));
+  return tensors;
+}
+
 absl::StatusOr<std::vector<WeightTensor>> ParseGgufTensors(const Bytes& file) {
   absl::StatusOr<GgufHeader> header = ParseGguf(file.view());
   if (!header.ok()) return header.status();
@@ -175,27 +199,49 @@ absl::StatusOr<std::vector<WeightTensor>> OpenShards(const std::string& path,
   return tensors;
 }
 
-absl::StatusOr<std::vector<WeightTensor>> WithLayers(const std::string& path,
-                                                     std::vector<WeightTensor> tensors) {
-  const bool has_packed = std::any_of(
-      tensors.begin(), tensors.end(),
-      [](const WeightTensor& tensor) { return absl::EndsWith(tensor.name, ".qweight"); });
-  if (!has_packed) return tensors;
-  const std::string config_path = absl::StrCat(FolderOf(path), "config.json");
-  const absl::StatusOr<InputFile> file = InputFile::Open(config_path);
-  if (absl::IsNotFound(file.status())) return tensors;
+// The text of a small file; absent: there is none.
+absl::StatusOr<std::optional<std::string>> ReadConfig(const std::string& path) {
+  const absl::StatusOr<InputFile> file = InputFile::Open(path);
+  if (absl::IsNotFound(file.status())) return std::optional<std::string>();
   if (!file.ok()) return file.status();
   if (file->size_bytes() > kMostConfigBytes) {
-    return absl::InvalidArgumentError(absl::StrCat(config_path, ": has ", file->size_bytes(),
-                                                   " bytes; at most ", kMostConfigBytes,
-                                                   " are accepted"));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": has ", file->size_bytes(), " bytes; at most ", kMostConfigBytes, " are accepted"));
   }
-  const absl::StatusOr<std::string> text = file->Read(0, file->size_bytes());
+  absl::StatusOr<std::string> text = file->Read(0, file->size_bytes());
   if (!text.ok()) return text.status();
-  const auto config = ParsePackingConfig(*text);
-  if (!config.ok()) return Annotate(config_path, config.status());
-  if (!*config) return tensors;
-  return CombineLayers(std::move(tensors), **config);
+  return std::optional<std::string>(*std::move(text));
+}
+
+// Reads the first file that speaks of layers; a default where none does.
+absl::StatusOr<LayerConfig> FindConfig(const std::string& folder, bool has_packed) {
+  for (const ConfigFile& each : kConfigFiles) {
+    if (each.section.empty() && !has_packed) continue;
+    const std::string path = absl::StrCat(folder, each.name);
+    const absl::StatusOr<std::optional<std::string>> text = ReadConfig(path);
+    if (!text.ok()) return text.status();
+    if (!*text) continue;
+    absl::StatusOr<std::optional<LayerConfig>> config = ParseLayerConfig(**text, each);
+    if (!config.ok()) return Annotate(path, config.status());
+    if (*config) return **std::move(config);
+  }
+  return LayerConfig();
+}
+
+// Files beside it matter where tensors are the planes of layers.
+absl::StatusOr<std::vector<WeightTensor>> WithLayers(const std::string& path,
+                                                     std::vector<WeightTensor> tensors) {
+  const auto any = [&tensors](const auto& matches) {
+    return std::any_of(tensors.begin(), tensors.end(), matches);
+  };
+  const bool has_packed =
+      any([](const WeightTensor& tensor) { return absl::EndsWith(tensor.name, ".qweight"); });
+  const bool has_scales =
+      any([](const WeightTensor& tensor) { return IsNameOfScales(tensor.name); });
+  if (!has_packed && !has_scales) return tensors;
+  const absl::StatusOr<LayerConfig> config = FindConfig(FolderOf(path), has_packed);
+  if (!config.ok()) return config.status();
+  return CombineLayers(std::move(tensors), *config);
 }
 
 }  // namespace
@@ -249,9 +295,19 @@ absl::StatusOr<WeightFile> WeightFile::Open(const std::string& path) {
   return file;
 }
 
-absl::StatusOr<const WeightTensor*> WeightFile::Find(absl::string_view name) const {
+absl::StatusOr<WeightTensor> WeightFile::Find(absl::string_view name) const {
   const auto place = places_.find(std::string(name));
-  if (place != places_.end()) return &tensors_[place->second];
+  if (place != places_.end()) return tensors_[place->second];
+  if (std::optional<std::pair<absl::string_view, std::uint64_t>> of_stack = SplitIndex(name)) {
+    const auto stack = places_.find(std::string(of_stack->first));
+    if (stack != places_.end() && IsStack(tensors_[stack->second])) {
+      const WeightTensor& tensor = tensors_[stack->second];
+      if (of_stack->second < tensor.shape[0]) return MatrixOf(tensor, of_stack->second);
+      return absl::NotFoundError(absl::StrCat(path_, ": ", Quoted(tensor.name), " has shape ",
+                                              ShapeText(tensor.shape), "; there is no matrix ",
+                                              of_stack->second));
+    }
+  }
   std::vector<std::string> like;
   for (const WeightTensor& tensor : tensors_) {
     const bool is_like = !name.empty() && (absl::StrContains(tensor.name, name) ||

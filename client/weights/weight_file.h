@@ -1,6 +1,6 @@
 // Files of weights as other programs write them. A file's bytes say what it is: safetensors, the
-// index of safetensors shards, or GGUF. A config.json beside safetensors may say that tensors make
-// layers (packed_layers.h).
+// index of safetensors shards, or GGUF. Tensors of safetensors may make layers, as their names and
+// a config.json beside them say (packed_layers.h, scaled_layers.h).
 //
 // A file is believed about nothing: each tensor's type, shape and bytes must agree, lie whole
 // within the file and not within another's. Errors begin with the path of the file that is wrong
@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/bytes.h"
+#include "client/weights/layer_config.h"
 #include "client/weights/weight_tensor.h"
 
 namespace gemmd::client {
@@ -37,8 +38,8 @@ class WeightFile {
   bool is_container() const { return is_container_; }
   // In the order of their names; those of GGUF in the file's.
   const std::vector<WeightTensor>& tensors() const { return tensors_; }
-  // NOT_FOUND, with names that are like it.
-  absl::StatusOr<const WeightTensor*> Find(absl::string_view name) const;
+  // "NAME[3]" is a matrix of a stack. NOT_FOUND, with names that are like it.
+  absl::StatusOr<WeightTensor> Find(absl::string_view name) const;
 
  private:
   WeightFile(std::string path, WeightFileKind kind);
@@ -61,5 +62,9 @@ struct SafetensorsContent {
 };
 absl::StatusOr<SafetensorsContent> ParseSafetensors(const Bytes& file);
 absl::StatusOr<std::vector<WeightTensor>> ParseGgufTensors(const Bytes& file);
+
+// Puts a tensor in the place of those that make a layer.
+std::vector<WeightTensor> CombineLayers(std::vector<WeightTensor> tensors,
+                                        const LayerConfig& config);
 
 }  // namespace gemmd::client

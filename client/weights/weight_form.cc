@@ -4,11 +4,12 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/text/quoted.h"
 #include "client/bytes.h"
 #include "client/names.h"
 #include "client/weights/gguf_blocks.h"
 #include "client/weights/gguf_types.h"
-#include "client/weights/packed_layers.h"
+#include "client/weights/layer.h"
 #include "client/weights/safetensors_types.h"
 
 namespace gemmd::client {
@@ -79,21 +80,23 @@ QuantizedArray UnscaledOf(const WeightForm& form, Bytes codes) {
 absl::StatusOr<WeightForm> FormOf(const WeightTensor& tensor) {
   const absl::StatusOr<TypeForm> of_type = FormOfType(tensor);
   if (!of_type.ok()) return of_type.status();
-  if (tensor.shape.size() != 2) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("its shape ", ShapeText(tensor.shape), " has ", tensor.shape.size(),
-                     tensor.shape.size() == 1 ? " dimension" : " dimensions", "; a matrix has 2"));
+  const std::size_t dimensions = tensor.shape.size();
+  if (dimensions != 2 && !IsStack(tensor)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "its shape ", ShapeText(tensor.shape), " has ", dimensions,
+        dimensions == 1 ? " dimension" : " dimensions", "; a matrix has 2, a stack of them 3"));
   }
-  WeightForm form;
-  form.element = of_type->element;
-  form.rows = tensor.shape[0];
-  form.columns = tensor.shape[1];
   for (const std::uint64_t dimension : tensor.shape) {
     if (dimension >= 1 && dimension <= kMaxDimension) continue;
     return absl::InvalidArgumentError(absl::StrCat("its shape ", ShapeText(tensor.shape), " has ",
                                                    dimension, "; a dimension is 1 to ",
                                                    kMaxDimension));
   }
+  WeightForm form;
+  form.element = of_type->element;
+  form.parts = IsStack(tensor) ? tensor.shape[0] : 0;
+  form.rows = tensor.shape[dimensions - 2];
+  form.columns = tensor.shape[dimensions - 1];
   if (form.element) {
     form.name = OptionName(Name(*form.element));
     form.size_bytes = tensor.bytes.view().size();
@@ -101,12 +104,18 @@ absl::StatusOr<WeightForm> FormOf(const WeightTensor& tensor) {
   }
   form.name = std::string(of_type->format);
   form.size_bytes = BytesOf(PlanesOf(EmptyArray(form), Side::kA));
+  if (form.parts != 0) form.size_bytes *= form.parts;
   return form;
 }
 
 absl::StatusOr<WeightOperand> OperandOf(const WeightTensor& tensor) {
   const absl::StatusOr<WeightForm> form = FormOf(tensor);
   if (!form.ok()) return form.status();
+  if (form->parts != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "it is a stack of ", form->parts, " matrices, which go one by one: ", Quoted(tensor.name),
+        " and its index, [0] to [", form->parts - 1, "]"));
+  }
   if (tensor.layer != nullptr) {
     absl::StatusOr<QuantizedArray> array = DecodeLayer(*tensor.layer, form->rows, form->columns);
     if (!array.ok()) return array.status();

@@ -3,7 +3,7 @@
 // the refusal names the closest one. Nothing is rounded.
 //
 // A matrix is N x K, as torch holds weights: products take it with --transpose-b. Blocks of
-// quantized ones run along K.
+// quantized ones run along K. A stack has one form for all of its matrices, which go one by one.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +22,10 @@ namespace gemmd::client {
 struct WeightForm {
   std::string name;                 // "bf16", "int8-g32": as --type spells it
   std::optional<DataType> element;  // of a matrix; absent: a quantized format
-  std::uint64_t rows = 0;
+  std::uint64_t parts = 0;          // matrices of a stack; 0: it is none
+  std::uint64_t rows = 0;           // of each
   std::uint64_t columns = 0;
-  std::uint64_t size_bytes = 0;  // of all planes
+  std::uint64_t size_bytes = 0;  // of all planes, and of all matrices of a stack
 };
 
 // Reads none of the tensor's bytes. INVALID_ARGUMENT says why there is no form.
@@ -32,7 +33,8 @@ absl::StatusOr<WeightForm> FormOf(const WeightTensor& tensor);
 
 using WeightOperand = std::variant<Matrix, QuantizedArray>;
 
-// Shares the bytes of a matrix. INVALID_ARGUMENT: as FormOf(), or a block has no form.
+// Shares the bytes of a matrix. INVALID_ARGUMENT: as FormOf(), or it is a stack, or a block has no
+// form.
 absl::StatusOr<WeightOperand> OperandOf(const WeightTensor& tensor);
 
 }  // namespace gemmd::client

@@ -2,15 +2,25 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "client/weights/packed_layers.h"
+#include "client/weights/layer.h"
 
 namespace gemmd::client {
 
+WeightTensor MatrixOf(const WeightTensor& stack, std::uint64_t index) {
+  WeightTensor matrix = stack;
+  matrix.name = absl::StrCat(stack.name, "[", index, "]");
+  matrix.shape.erase(matrix.shape.begin());
+  if (stack.layer != nullptr) {
+    matrix.layer = std::make_shared<const Layer>(PartOf(*stack.layer, index));
+    return matrix;
+  }
+  const std::uint64_t bytes = stack.bytes.view().size() / stack.shape[0];
+  matrix.bytes = {stack.bytes.owner(), stack.bytes.view().substr(index * bytes, bytes)};
+  return matrix;
+}
+
 std::uint64_t FileBytes(const WeightTensor& tensor) {
-  if (tensor.layer == nullptr) return tensor.bytes.view().size();
-  const PackedLayer& layer = *tensor.layer;
-  return layer.qweight.view().size() + layer.qzeros.view().size() + layer.scales.view().size() +
-         layer.g_idx.view().size();
+  return tensor.layer == nullptr ? tensor.bytes.view().size() : tensor.layer->file_bytes;
 }
 
 std::string ShapeText(const std::vector<std::uint64_t>& shape) {

@@ -10,7 +10,7 @@
 
 namespace gemmd::client {
 
-struct PackedLayer;
+struct Layer;
 
 // Its description in the file, and its bytes where they lie. Keeps the file's mapping.
 struct WeightTensor {
@@ -19,9 +19,15 @@ struct WeightTensor {
   std::string type;                  // as the file's format names it: "BF16", "Q4_0"
   std::vector<std::uint64_t> shape;  // as torch has it: the dimension that runs fastest last
   Bytes bytes;
-  // Made of several tensors of the file (packed_layers.h), instead of bytes; else null.
-  std::shared_ptr<const PackedLayer> layer;
+  // Made of several tensors of the file (layer.h), instead of bytes; else null.
+  std::shared_ptr<const Layer> layer;
 };
+
+// Three dimensions are a stack of matrices, of which each has a name of its own: "NAME[3]".
+inline bool IsStack(const WeightTensor& tensor) { return tensor.shape.size() == 3; }
+
+// REQUIRES: it is a stack, and index < shape[0].
+WeightTensor MatrixOf(const WeightTensor& stack, std::uint64_t index);
 
 // The bytes that it takes in the file.
 std::uint64_t FileBytes(const WeightTensor& tensor);

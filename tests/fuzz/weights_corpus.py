@@ -64,6 +64,30 @@ def main(folder):
     groups = struct.pack("<64i", *[k // 32 for k in range(64)])
     files["gptq_groups"] = safetensors([("l.g_idx", "I32", [64], groups), ("l.qweight", "I32", [8, 8], bytes(256)),
                                         ("l.qzeros", "I32", [2, 1], bytes(8)), ("l.scales", "F16", [2, 8], scales)], {})
+    files["awq_gemv"] = safetensors([("l.qweight", "I32", [8, 8], bytes(range(256))),
+                                     ("l.qzeros", "I32", [8, 4], bytes(128)),
+                                     ("l.scales", "F16", [8, 32], bytes(range(64)) * 8)], {})
+    ones = struct.pack("<8f", *[(-1.0) ** i for i in range(8)])
+    halves = bytes(range(64))
+    for name, tensors in {
+            "fp8_blocks": [("w", "F8_E4M3", [2, 130], bytes(range(130)) * 2), ("w_scale_inv", "F32", [1, 2], ones[:8])],
+            "fp8_rows": [("w", "F8_E4M3", [8, 8], halves), ("w_scale", "BF16", [8, 1], ones[:16])],
+            "fp8_stack": [("w", "F8_E5M2", [2, 4, 8], halves), ("w_scale", "F32", [2], ones[:8])],
+            "mxfp8": [("w", "F8_E4M3", [2, 32], halves), ("w_scale", "U8", [2, 1], b"\x7f\xff")],
+            "int8": [("w", "I8", [8, 8], halves), ("w_scale", "F32", [8, 1], ones), ("w_zero_point", "I8", [8, 1], b"a" * 8)],
+            "nvfp4": [("w_packed", "U8", [2, 32], halves), ("w_scale", "F8_E4M3", [2, 4], b"abcdefgh"),
+                      ("w_global_scale", "F32", [1], ones[:4])],
+            "modelopt_int4": [("w", "U8", [1, 64], halves), ("w_scale", "F32", [2, 2], ones[:16])],
+            "gpt_oss": [("w_blocks", "U8", [2, 1, 2, 16], halves), ("w_scales", "U8", [2, 1, 2], b"abcd")],
+            "pack_quantized": [("w_packed", "I32", [2, 8], halves), ("w_scale", "BF16", [2, 2], ones[:8]),
+                               ("w_shape", "I64", [2], struct.pack("<2q", 2, 64)),
+                               ("w_zero_point", "I32", [1, 2], ones[:8])],
+            "torchao": [("0._weight_qdata", "I8", [8, 8], halves), ("0._weight_scale", "F32", [8, 1], ones)],
+            "comfy": [("l.weight", "F8_E4M3", [8, 8], halves), ("l.scale_weight", "F32", [], ones[:4])]}.items():
+        files[name] = safetensors(tensors, {})
+    files["config_groups"] = json.dumps({"quantization_config": {
+        "quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": {
+            "num_bits": 4, "group_size": 32, "block_structure": [128, 128]}}}}}).encode()
     files["config"] = json.dumps({"quantization_config": {"quant_method": "awq", "version": "gemm", "bits": 4,
                                                           "group_size": 128, "dynamic": {"a": [{}]}}}).encode()
     files["index"] = json.dumps({"metadata": {"total_size": 1, "deep": [[{}]]},

@@ -14,7 +14,8 @@
 #include "absl/strings/string_view.h"
 #include "client/bytes.h"
 #include "client/quantized/quantized_array.h"
-#include "client/weights/packed_layers.h"
+#include "client/weights/layer.h"
+#include "client/weights/layer_config.h"
 #include "client/weights/shard_index.h"
 #include "client/weights/weight_file.h"
 #include "client/weights/weight_form.h"
@@ -32,6 +33,14 @@ void CheckRefusal(const absl::Status& status) {
 void CheckOperand(const WeightTensor& tensor) {
   const auto form = FormOf(tensor);
   if (!form.ok()) return CheckRefusal(form.status());
+  if (form->parts != 0) {
+    for (const std::uint64_t index : {std::uint64_t{0}, form->parts - 1}) {
+      const WeightTensor matrix = MatrixOf(tensor, index);
+      if (!FormOf(matrix).ok() || FormOf(matrix)->parts != 0) std::abort();
+      CheckOperand(matrix);
+    }
+    return;
+  }
   const auto operand = OperandOf(tensor);
   if (!operand.ok()) return CheckRefusal(operand.status());
   if (const auto* matrix = std::get_if<gemmd::client::Matrix>(&*operand)) {
@@ -63,25 +72,47 @@ void CheckTensors(const Bytes& file, const std::vector<WeightTensor>& tensors) {
   if (end > file.view().data() + file.view().size()) std::abort();
 }
 
-// As each kind of layer, whatever the tensors are.
-void CheckLayers(const std::vector<WeightTensor>& tensors) {
-  for (const auto packing : {gemmd::client::Packing::kGptq, gemmd::client::Packing::kGptqV2,
-                             gemmd::client::Packing::kAwq}) {
-    for (const std::uint64_t group_size : {0, 32, 128}) {
-      gemmd::client::PackingConfig config;
-      config.packing = packing;
-      config.group_size = group_size;
-      for (const WeightTensor& tensor : CombineLayers(tensors, config)) {
-        if (tensor.layer != nullptr) CheckOperand(tensor);
-      }
-    }
+void CheckLayersOf(const std::vector<WeightTensor>& tensors,
+                   const gemmd::client::LayerConfig& config) {
+  for (const WeightTensor& tensor : CombineLayers(tensors, config)) {
+    if (tensor.layer != nullptr) CheckOperand(tensor);
   }
 }
 
+// As each kind of layer, whatever the tensors are.
+void CheckLayers(const std::vector<WeightTensor>& tensors) {
+  using gemmd::client::Packing;
+  for (const auto packing : {Packing::kGptq, Packing::kGptqV2, Packing::kAwq, Packing::kAwqGemv}) {
+    for (const std::uint64_t group_size : {0, 32, 128}) {
+      for (const std::uint64_t bits : {2, 4, 8}) {
+        gemmd::client::LayerConfig config;
+        config.packing = gemmd::client::PackingConfig{packing, bits, group_size, ""};
+        CheckLayersOf(tensors, config);
+      }
+    }
+  }
+  gemmd::client::LayerConfig config;
+  CheckLayersOf(tensors, config);
+  config.blocks = {{1, 32}, {64, 128}, {1, 3}};
+  CheckLayersOf(tensors, config);
+  config.bits = {4};
+  CheckLayersOf(tensors, config);
+}
+
 void CheckConfig(absl::string_view text) {
-  const auto config = gemmd::client::ParsePackingConfig(text);
-  if (!config.ok()) return CheckRefusal(config.status());
-  if (*config && ((*config)->bits < 2 || (*config)->bits > 8)) std::abort();
+  for (const gemmd::client::ConfigFile& file : gemmd::client::kConfigFiles) {
+    const auto config = ParseLayerConfig(text, file);
+    if (!config.ok()) {
+      CheckRefusal(config.status());
+      continue;
+    }
+    if (!*config) continue;
+    const auto& packing = (*config)->packing;
+    if (packing && (packing->bits < 2 || packing->bits > 8)) std::abort();
+    for (const gemmd::client::BlockShape& block : (*config)->blocks) {
+      if (block.lines == 0 || block.k == 0) std::abort();
+    }
+  }
 }
 
 }  // namespace

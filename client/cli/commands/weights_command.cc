@@ -1,4 +1,5 @@
 // gemm weights: the tensors of a file of weights, and the form that each has here.
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -21,6 +22,7 @@ constexpr char kExamples[] = R"(  gemm weights model.safetensors
   gemm weights model.safetensors.index.json --prefix model.layers.0.
   gemm weights model.gguf --check
   gemm put model.gguf:blk.0.ffn_up.weight
+  gemm put model.gguf:blk.0.ffn_up_exps.weight[3]     # of a stack of matrices, the fourth
 )";
 
 struct WeightsArguments {
@@ -33,8 +35,15 @@ struct WeightsArguments {
 absl::StatusOr<client::WeightForm> FormHere(const client::WeightTensor& tensor, bool check) {
   absl::StatusOr<client::WeightForm> form = FormOf(tensor);
   if (!form.ok() || !check) return form;
-  const absl::StatusOr<client::WeightOperand> operand = OperandOf(tensor);
-  if (!operand.ok()) return operand.status();
+  for (std::uint64_t i = 0; i < std::max<std::uint64_t>(form->parts, 1); ++i) {
+    const absl::StatusOr<client::WeightOperand> operand =
+        OperandOf(form->parts == 0 ? tensor : MatrixOf(tensor, i));
+    if (!operand.ok() && form->parts == 0) return operand.status();
+    if (!operand.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("of its matrix ", i, ", ", operand.status().message()));
+    }
+  }
   return form;
 }
 
@@ -46,6 +55,7 @@ nlohmann::ordered_json ToJson(const client::WeightTensor& tensor,
                                  {"file_bytes", FileBytes(tensor)}};
   if (form.ok()) {
     json["form"] = form->name;
+    if (form->parts != 0) json["matrices"] = form->parts;
     json["size_bytes"] = form->size_bytes;
   } else {
     json["refused"] = std::string(form.status().message());

@@ -16,6 +16,9 @@
 namespace gemmd::cli {
 namespace {
 
+// Experts of a model are fewer; convolutions, whose matrices are tiny, are stacks of more.
+constexpr std::uint64_t kMostPutOfAStack = 1024;
+
 bool IsThere(const std::string& path) {
   struct stat info;
   return path == "-" || ::stat(path.c_str(), &info) == 0;
@@ -36,18 +39,18 @@ Failure Refused(const WeightsPath& path, absl::string_view name, absl::string_vi
 }
 
 Outcome FindTensor(const WeightsPath& path, const client::WeightFile& file,
-                   const client::WeightTensor*& tensor) {
+                   std::optional<client::WeightTensor>& tensor) {
   if (path.tensor) {
-    const absl::StatusOr<const client::WeightTensor*> found = file.Find(*path.tensor);
+    absl::StatusOr<client::WeightTensor> found = file.Find(*path.tensor);
     if (!found.ok()) return FileFailure(found.status());
-    tensor = *found;
+    tensor = *std::move(found);
     return std::nullopt;
   }
   std::size_t matrices = 0;
   for (const client::WeightTensor& each : file.tensors()) {
     if (each.shape.size() != 2) continue;
     ++matrices;
-    tensor = &each;
+    tensor = each;
   }
   if (matrices == 1) return std::nullopt;
   return FileFailure(absl::InvalidArgumentError(absl::StrCat(
@@ -91,7 +94,7 @@ Outcome OpenWeights(const std::string& path, std::shared_ptr<const client::Weigh
 
 bool IsQuantized(const WeightsPath& path) {
   std::shared_ptr<const client::WeightFile> file;
-  const client::WeightTensor* tensor = nullptr;
+  std::optional<client::WeightTensor> tensor;
   if (OpenWeights(path.file, file) || FindTensor(path, *file, tensor)) return false;
   const absl::StatusOr<client::WeightForm> form = FormOf(*tensor);
   return form.ok() && !form->element;
@@ -100,7 +103,7 @@ bool IsQuantized(const WeightsPath& path) {
 Outcome ReadWeight(const WeightsPath& path, std::optional<client::WeightOperand>& operand) {
   std::shared_ptr<const client::WeightFile> file;
   if (Outcome failure = OpenWeights(path.file, file)) return failure;
-  const client::WeightTensor* tensor = nullptr;
+  std::optional<client::WeightTensor> tensor;
   if (Outcome failure = FindTensor(path, *file, tensor)) return failure;
   absl::StatusOr<client::WeightOperand> made = OperandOf(*tensor);
   if (!made.ok()) return Refused(path, tensor->name, made.status().message());
@@ -122,10 +125,19 @@ Outcome ListWeights(const std::string& path, const std::string& prefix, WeightsN
   for (const client::WeightTensor& tensor : file->tensors()) {
     if (!absl::StartsWith(tensor.name, prefix)) continue;
     const absl::StatusOr<client::WeightForm> form = FormOf(tensor);
-    if (form.ok()) {
-      names.with_form.push_back(tensor.name);
-    } else {
+    if (!form.ok()) {
       names.refused.emplace_back(tensor.name, std::string(form.status().message()));
+    } else if (form->parts > kMostPutOfAStack) {
+      names.refused.emplace_back(
+          tensor.name,
+          absl::StrCat("it is a stack of ", form->parts, " matrices; --all puts those of at most ",
+                       kMostPutOfAStack, "; put one by its index, NAME[0]"));
+    } else if (form->parts != 0) {
+      for (std::uint64_t i = 0; i < form->parts; ++i) {
+        names.with_form.push_back(absl::StrCat(tensor.name, "[", i, "]"));
+      }
+    } else {
+      names.with_form.push_back(tensor.name);
     }
   }
   return std::nullopt;

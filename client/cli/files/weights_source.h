@@ -1,5 +1,5 @@
-// Tensors of files of weights (client/weights) as operands of commands: FILE:NAME, or FILE where it
-// has one matrix.
+// Tensors of files of weights (client/weights) as operands of commands: FILE:NAME, FILE:NAME[3] of
+// a stack, or FILE where it has one matrix.
 #pragma once
 
 #include <memory>
@@ -35,7 +35,7 @@ bool IsQuantized(const WeightsPath& path);
 
 Outcome ReadWeight(const WeightsPath& path, std::optional<client::WeightOperand>& operand);
 
-// The tensors of a file whose names begin with `prefix`.
+// The tensors of a file whose names begin with `prefix`; of stacks, each matrix.
 struct WeightsNames {
   std::vector<std::string> with_form;
   std::vector<std::pair<std::string, std::string>> refused;  // the others, with the reason

@@ -130,7 +130,9 @@ TEST_F(WeightsCommands, TensorsAreListedWithTheirForms) {
   EXPECT_EQ(
       Output({"weights", many_}),
       "NAME       SHAPE    TYPE  FORM  BYTES  REFUSED\n"
-      "fc.bias    [5]      F32   -         -  its shape [5] has 1 dimension; a matrix has 2\n"
+      "fc.bias    [5]      F32   -         -  its shape [5] has 1 dimension; a matrix has 2, a "
+      "stack "
+      "of them 3\n"
       "fc.weight  [5, 64]  F32   f32    1280\n"
       "fd.weight  [1, 1]   I64   -         -  I64 has no form here: integers of a matrix have "
       "8 bits here: I8 or U8 is closest\n"
@@ -216,7 +218,8 @@ TEST_F(WeightsCommands, AllTensorsWithAFormArePut) {
   EXPECT_EQ(all.exit_code, 0) << all.error;
   EXPECT_THAT(all.output, HasSubstr("many.safetensors:fc.weight\n"));
   EXPECT_THAT(all.error,
-              HasSubstr("gemm: left out fc.bias: its shape [5] has 1 dimension; a matrix has 2\n"));
+              HasSubstr("gemm: left out fc.bias: its shape [5] has 1 dimension; a matrix has 2, a "
+                        "stack of them 3\n"));
   EXPECT_THAT(all.error, HasSubstr("gemm: left out fd.weight: I64 has no form here"));
   const nlohmann::json json = Json({"put", many_, "--all", "--prefix", "fc."});
   ASSERT_EQ(json["residents"].size(), 1U);

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "client/weights/safetensors_types.h"
+#include "client/weights/weight_form.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/testing/temporary_directory.h"
@@ -240,11 +241,68 @@ TEST_F(WeightFileTest, AConfigBesideItSaysThatTensorsAreLayers) {
   EXPECT_TRUE(WeightFile::Open(File("y", SafetensorsBytes({{"w", "U8", "[1]", "x"}}))).ok());
 }
 
+TEST_F(WeightFileTest, AScaleBesideAMatrixIsOneWithIt) {
+  const std::string both =
+      SafetensorsBytes({{"l.weight", "F8_E4M3", "[4,256]", std::string(1024, 'q')},
+                        {"l.weight_scale", "F32", "[4,4]", std::string(64, '1')}});
+  const auto form = [&] {
+    const auto file = WeightFile::Open(File("x", both));
+    EXPECT_TRUE(file.ok()) << file.status();
+    if (!file.ok() || file->tensors().size() != 1) return std::string();
+    const auto found = FormOf(file->tensors()[0]);
+    return found.ok() ? found->name : std::string(found.status().message());
+  };
+  EXPECT_THAT(form(), HasSubstr("it has a scale of f32 for each 1 x 64 fp8_e4m3"));
+  // Sizes of a config count where they fit, of the first file that has any; old ones of GPTQ and
+  // AWQ are not for these.
+  File("quantize_config.json", "{");
+  File("hf_quant_config.json", R"({"quantization":{"weight_block_size":[1,64]}})");
+  EXPECT_THAT(form(), HasSubstr("it has a scale of f32 for each 1 x 64 fp8_e4m3"));
+  File("config.json", R"({"quantization_config":[]})");
+  EXPECT_THAT(form(), HasSubstr("it has a scale of f32 for each 1 x 64 fp8_e4m3"));
+  File("config.json", R"({"quantization_config":{"quant_method":7}})");
+  EXPECT_EQ(WeightFile::Open(File("x", both)).status().message(),
+            directory_.Path("config.json") +
+                ": quantization_config: quant_method is \"7\"; it must be a text");
+}
+
+TEST_F(WeightFileTest, OldConfigsSayThatTensorsAreLayers) {
+  const std::string layer =
+      SafetensorsBytes({{"l.qweight", "I32", "[32,8]", std::string(1024, 'q')},
+                        {"l.qzeros", "I32", "[1,2]", std::string(8, 'z')},
+                        {"l.scales", "F16", "[1,8]", std::string(16, 's')}});
+  File("quantize_config.json", R"({"bits":8,"group_size":128,"desc_act":false})");
+  const auto file = WeightFile::Open(File("x", layer));
+  ASSERT_TRUE(file.ok()) << file.status();
+  ASSERT_EQ(file->tensors().size(), 1U);
+  EXPECT_EQ(FormOf(file->tensors()[0])->name, "uint8-row-zp");
+  File("config.json",
+       R"({"quantization_config":{"quant_method":"gptq","bits":4,"group_size":128}})");
+  const auto other = WeightFile::Open(File("x", layer));
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_THAT(std::string(FormOf(other->tensors()[0]).status().message()),
+              HasSubstr("its qzeros is I32 of [1, 2]; it must be I32 of [2, 1]"));
+}
+
+TEST_F(WeightFileTest, AMatrixOfAStackHasItsIndexInItsName) {
+  const auto file = WeightFile::Open(File("x", SafetensorsBytes({{"e.w", "U8", "[3,1,2]", "abcdef"},
+                                                                 {"e.w[1]", "U8", "[1,1]", "?"},
+                                                                 {"flat", "U8", "[2]", "gh"}})));
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->Find("e.w[2]")->bytes.view(), "ef");
+  EXPECT_EQ(file->Find("e.w[1]")->bytes.view(), "?");
+  EXPECT_EQ(file->Find("e.w[3]").status().message(),
+            directory_.Path("x") + ": \"e.w\" has shape [3, 1, 2]; there is no matrix 3");
+  for (const char* name : {"flat[0]", "e.w[-1]", "e.w[]", "e.w[1", "e.w[18446744073709551616]"}) {
+    EXPECT_THAT(std::string(file->Find(name).status().message()), HasSubstr("has no tensor"));
+  }
+}
+
 TEST_F(WeightFileTest, ANameThatIsNotThereHasLikeOnes) {
   const auto file = WeightFile::Open(File(
       "x", SafetensorsBytes({{"model.0.weight", "U8", "[1]", "a"}, {"bias", "U8", "[1]", "b"}})));
   ASSERT_TRUE(file.ok());
-  EXPECT_EQ((*file->Find("bias"))->bytes.view(), "b");
+  EXPECT_EQ(file->Find("bias")->bytes.view(), "b");
   const absl::Status like = file->Find("0.weight").status();
   EXPECT_EQ(like.code(), absl::StatusCode::kNotFound);
   EXPECT_EQ(like.message(), absl::StrCat(directory_.Path("x"),

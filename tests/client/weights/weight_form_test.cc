@@ -65,14 +65,39 @@ TEST(WeightFormTest, AMatrixHasTwoDimensions) {
     const auto form = FormOf(Tensor("F32", false, std::move(shape), 0));
     return form.ok() ? "" : std::string(form.status().message());
   };
-  EXPECT_EQ(why({}), "its shape [] has 0 dimensions; a matrix has 2");
-  EXPECT_EQ(why({7}), "its shape [7] has 1 dimension; a matrix has 2");
-  EXPECT_EQ(why({2, 3, 4}), "its shape [2, 3, 4] has 3 dimensions; a matrix has 2");
+  EXPECT_EQ(why({}), "its shape [] has 0 dimensions; a matrix has 2, a stack of them 3");
+  EXPECT_EQ(why({7}), "its shape [7] has 1 dimension; a matrix has 2, a stack of them 3");
+  EXPECT_EQ(why({1, 2, 3, 4}),
+            "its shape [1, 2, 3, 4] has 4 dimensions; a matrix has 2, a stack of them 3");
+  EXPECT_EQ(why({0, 2, 3}), "its shape [0, 2, 3] has 0; a dimension is 1 to 2147483647");
+  EXPECT_EQ(why({2, 3, 4}), "");
   EXPECT_EQ(why({0, 3}), "its shape [0, 3] has 0; a dimension is 1 to 2147483647");
   EXPECT_EQ(why({3, 0}), "its shape [3, 0] has 0; a dimension is 1 to 2147483647");
   EXPECT_EQ(why({1, 2147483648}),
             "its shape [1, 2147483648] has 2147483648; a dimension is 1 to 2147483647");
   EXPECT_EQ(why({2, 3}), "");
+}
+
+TEST(WeightFormTest, AStackGoesMatrixByMatrix) {
+  WeightTensor stack = Tensor("F16", false, {3, 2, 4}, 0);
+  std::string bytes;
+  for (char i = 0; i < 48; ++i) bytes += i;
+  stack.bytes = Bytes(bytes);
+  const auto form = FormOf(stack);
+  ASSERT_TRUE(form.ok()) << form.status();
+  EXPECT_EQ(form->parts, 3U);
+  EXPECT_EQ(form->rows, 2U);
+  EXPECT_EQ(form->size_bytes, 48U);
+  EXPECT_EQ(OperandOf(stack).status().message(),
+            "it is a stack of 3 matrices, which go one by one: \"w\" and its index, [0] to [2]");
+  const WeightTensor last = MatrixOf(stack, 2);
+  EXPECT_EQ(last.name, "w[2]");
+  const auto operand = OperandOf(last);
+  ASSERT_TRUE(operand.ok()) << operand.status();
+  EXPECT_EQ(std::get<Matrix>(*operand).bytes(), bytes.substr(32));
+  const auto blocks = FormOf(Tensor("Q8_0", true, {3, 2, 64}, 3 * 2 * 2 * 34));
+  ASSERT_TRUE(blocks.ok()) << blocks.status();
+  EXPECT_EQ(blocks->size_bytes, 3U * 2 * 2 * 36);
 }
 
 TEST(WeightFormTest, AnUnknownTypeIsRefused) {

@@ -1,0 +1,350 @@
+#include "client/weights/layer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstddef>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "base/math.h"
+#include "base/numbers/float_bits.h"
+#include "base/numbers/quant/elements.h"
+#include "base/numbers/quant/packed_codes.h"
+#include "base/numbers/quant/small_float.h"
+#include "base/process/cpu_share.h"
+#include "base/sync/thread_loop.h"
+
+namespace gemmd::client {
+namespace {
+
+using Byte = std::uint8_t;
+
+constexpr std::uint64_t kEight = 8;
+
+std::uint64_t BitsAlong(const Axis& axis, int bits, std::uint64_t index) {
+  if (axis.per_word == 1) return axis.step * index;
+  return axis.step * (index / axis.per_word) +
+         static_cast<std::uint64_t>(bits) * axis.places[index % axis.per_word];
+}
+
+const Byte* BytesOf(const Plane& plane) {
+  return reinterpret_cast<const Byte*>(plane.bytes.view().data());
+}
+
+std::uint32_t LoadAt(const Plane& plane, std::uint64_t bit) {
+  const Byte* const from = BytesOf(plane) + bit / 8;
+  if (plane.bits < 8) {
+    return static_cast<std::uint32_t>(*from) >> (bit % 8) & ((1u << plane.bits) - 1);
+  }
+  std::uint32_t code = 0;
+  std::memcpy(&code, from, static_cast<std::size_t>(plane.bits / 8));
+  return code;
+}
+
+float ScaleOf(DataType type, std::uint32_t code) {
+  switch (type) {
+    case DataType::kF16:
+      return FromF16(static_cast<std::uint16_t>(code));
+    case DataType::kBf16:
+      return FromBf16(static_cast<std::uint16_t>(code));
+    case DataType::kF32:
+      return FloatOf(code);
+    default:  // of 8 bits
+      return static_cast<float>(DecodeElement(type, code));
+  }
+}
+
+// Returns whether indices along K follow each other without gaps.
+bool IsDense(const Plane& plane) {
+  return plane.k.per_word == 1 && plane.k.step == static_cast<std::uint64_t>(plane.bits);
+}
+
+// Returns whether eight codes along K lie together, the first lowest, wherever K is a multiple
+// of 8.
+bool HasEightTogether(const Plane& plane) {
+  if (IsDense(plane)) return true;
+  return plane.bits == 4 && plane.k.per_word == kEight && plane.k.places == Axis().places;
+}
+
+// Decodes a layer into the planes of its format.
+class Decoder {
+ public:
+  Decoder(const Layer& layer, std::uint64_t lines, std::uint64_t k)
+      : layer_(layer), format_(*FindQuantFormat(layer.format)), lines_(lines), k_(k) {
+    const Scaling& scaling = format_.scaling;
+    line_blocks_ =
+        static_cast<std::uint64_t>(scaling.line_blocks(static_cast<std::int64_t>(lines)));
+    k_blocks_ = static_cast<std::uint64_t>(scaling.k_blocks(static_cast<std::int64_t>(k)));
+    block_lines_ = scaling.block_lines == kWhole ? lines : scaling.block_lines;
+    block_k_ = scaling.block_k == kWhole ? k : scaling.block_k;
+    out_bits_ = SizeBits(format_.element);
+  }
+
+  absl::StatusOr<QuantizedArray> Decode() {
+    QuantizedArray array;
+    array.format_name = layer_.format;
+    array.format = format_;
+    array.rows = lines_;
+    array.columns = k_;
+    array.k_axis = KAxis::kColumns;
+    if (absl::Status s = ReadOverallScale(array.tensor_scale); !s.ok()) return s;
+    const std::uint64_t blocks = line_blocks_ * k_blocks_;
+    const std::uint64_t scale_bytes =
+        blocks * static_cast<std::uint64_t>(SizeBits(format_.scaling.type)) / 8;
+    const std::uint64_t zero_bytes = layer_.zero_points ? blocks : 0;
+    Buffer scales = Buffer::Allocate(scale_bytes);
+    Buffer zeros = Buffer::Allocate(zero_bytes);
+    turned_.resize(blocks);
+    absl::Status status = ForEachPart(line_blocks_, [&](std::uint64_t line) {
+      return ReadScales(line, scales.data(), zeros.data());
+    });
+    if (!status.ok()) return status;
+    array.scales = std::move(scales).Freeze(scale_bytes);
+    array.zero_points = std::move(zeros).Freeze(zero_bytes);
+    if (LieAsTheyAre()) {
+      array.codes = {layer_.codes.bytes.owner(), layer_.codes.bytes.view().substr(0, CodeBytes())};
+      return array;
+    }
+    Buffer codes = Buffer::Allocate(CodeBytes());
+    codes.data()[CodeBytes() - 1] = 0;  // half of it may stay over
+    status = ForEachPart(lines_, [&](std::uint64_t line) { return ReadCodes(line, codes.data()); });
+    if (!status.ok()) return status;
+    array.codes = std::move(codes).Freeze(CodeBytes());
+    return array;
+  }
+
+ private:
+  // The ways in which a block's codes become those of a positive scale.
+  enum Turn : Byte { kNo, kComplement, kNegate, kFlipSign };
+
+  std::uint64_t CodeBytes() const {
+    return (lines_ * k_ * static_cast<std::uint64_t>(out_bits_) + 7) / 8;
+  }
+
+  // Parts of 64 lines on all CPUs: an even number, so that none shares a byte with another.
+  template <typename Body>
+  static absl::Status ForEachPart(std::uint64_t lines, const Body& body) {
+    constexpr std::uint64_t kPart = 64;
+    std::vector<absl::Status> ends(CeilOfRatio(lines, kPart));
+    ForEachOnThreads(ends.size(), static_cast<std::size_t>(UsableCpus()), [&](std::size_t part) {
+      const std::uint64_t last = std::min(lines, (part + 1) * kPart);
+      for (std::uint64_t line = part * kPart; line < last && ends[part].ok(); ++line) {
+        ends[part] = body(line);
+      }
+    });
+    for (absl::Status& end : ends) {
+      if (!end.ok()) return std::move(end);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadOverallScale(float& scale) const {
+    if (!layer_.overall_scale) return absl::OkStatus();
+    const float value = FloatOf(layer_.overall_scale->Load(0, 0));
+    scale = layer_.overall_scale_divides ? 1 / value : value;
+    if (std::isfinite(value) && std::isfinite(scale) && scale >= 0) return absl::OkStatus();
+    return absl::InvalidArgumentError(absl::StrCat(
+        "it has no form in ", layer_.format, ": its overall scale is ",
+        layer_.overall_scale_divides ? "1 / " : "", value, "; it must be finite and at least 0"));
+  }
+
+  // About the block of the format that has this element.
+  absl::Status Refuse(std::uint64_t line, std::uint64_t k, absl::string_view why) const {
+    const std::uint64_t first = k / block_k_ * block_k_;
+    return absl::InvalidArgumentError(absl::StrCat("the block of row ", line, ", columns ", first,
+                                                   " to ", std::min(k_, first + block_k_) - 1,
+                                                   " has no form in ", layer_.format, ": ", why));
+  }
+
+  static std::uint64_t IndexOf(std::uint64_t at, std::uint64_t block) {
+    return block == 0 ? 0 : at / block;
+  }
+
+  // The scales and zero points of a line of blocks of the format.
+  absl::Status ReadScales(std::uint64_t line_block, char* scales, char* zeros) {
+    const std::uint64_t line = line_block * block_lines_;
+    const std::uint64_t from_line = IndexOf(line, layer_.block.lines);
+    for (std::uint64_t k_block = 0; k_block < k_blocks_; ++k_block) {
+      const std::uint64_t k = k_block * block_k_;
+      const std::uint64_t from_k = IndexOf(k, layer_.block.k);
+      const std::uint64_t to = line_block * k_blocks_ + k_block;
+      std::uint32_t code = layer_.scales.Load(from_line, from_k);
+      float value = ScaleOf(layer_.scale_type, code);
+      if (IsUnusedNan(code, line, k)) {
+        code = 0;
+        value = 0;
+      }
+      if (!std::isfinite(value)) {
+        return Refuse(line, k, absl::StrCat("its scale is ", value, "; it must be finite"));
+      }
+      if (std::signbit(value)) turned_[to] = HowToTurn();
+      StoreScale(code, std::abs(value), to, scales);
+      if (!layer_.zero_points) continue;
+      std::uint32_t zero = layer_.zero_points->Load(from_line, from_k);
+      const std::uint32_t highest = (1u << layer_.codes.bits) - 1;
+      if (layer_.zero_points_are_less && zero++ == highest) {
+        return Refuse(line, k,
+                      absl::StrCat("its zero point less 1 is ", highest,
+                                   ", which programs read as ", highest + 1, " or carry over"));
+      }
+      zeros[to] = static_cast<char>(turned_[to] == kComplement ? zero ^ ElementMask() : zero);
+    }
+    return absl::OkStatus();
+  }
+
+  // The byte 255 of E8M0, NaN, is written for blocks that are all zero, and says nothing there.
+  bool IsUnusedNan(std::uint32_t code, std::uint64_t line, std::uint64_t k) const {
+    if (layer_.scale_type != DataType::kE8M0 || code != kE8M0Nan) return false;
+    for (std::uint64_t i = line; i < std::min(lines_, line + block_lines_); ++i) {
+      for (std::uint64_t j = k; j < std::min(k_, k + block_k_); ++j) {
+        if (DecodeElement(layer_.element, layer_.codes.Load(i, j) ^ layer_.flip) != 0) return false;
+      }
+    }
+    return true;
+  }
+
+  void StoreScale(std::uint32_t code, float magnitude, std::uint64_t to, char* scales) const {
+    const DataType type = format_.scaling.type;
+    if (type != layer_.scale_type) code = EncodeElement(type, magnitude, 0, {}, 0);  // exact
+    if (type != DataType::kE8M0) code &= ~(1u << (SizeBits(type) - 1));
+    StoreCode(scales, SizeBits(type), static_cast<std::int64_t>(to), code);
+  }
+
+  Turn HowToTurn() const {
+    if (layer_.zero_points) return kComplement;
+    return IsQuantizedInteger(layer_.element) ? kNegate : kFlipSign;
+  }
+
+  std::uint32_t ElementMask() const { return (1u << SizeBits(layer_.element)) - 1; }
+
+  bool LieAsTheyAre() const {
+    const Plane& codes = layer_.codes;
+    return codes.bits == out_bits_ && layer_.flip == 0 && IsDense(codes) &&
+           codes.line.per_word == 1 &&
+           codes.line.step == k_ * static_cast<std::uint64_t>(codes.bits) &&
+           std::all_of(turned_.begin(), turned_.end(), [](Byte turn) { return turn == kNo; });
+  }
+
+  absl::Status ReadCodes(std::uint64_t line, char* out) const {
+    const std::uint64_t first_block = line / block_lines_ * k_blocks_;
+    for (std::uint64_t block = 0; block < k_blocks_; ++block) {
+      const std::uint64_t first = block * block_k_;
+      const std::uint64_t last = std::min(k_, first + block_k_);
+      const Turn turn = static_cast<Turn>(turned_[first_block + block]);
+      const absl::Status status = layer_.codes.bits == out_bits_ && turn != kNegate && k_ % 8 == 0
+                                      ? CopyCodes(line, first, last, turn, out)
+                                      : WidenCodes(line, first, last, turn, out);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
+  // Eight codes at a time: `first` and `last` are multiples of 8.
+  absl::Status CopyCodes(std::uint64_t line, std::uint64_t first, std::uint64_t last, Turn turn,
+                         char* out) const {
+    const auto bits = static_cast<std::uint64_t>(out_bits_);
+    std::uint32_t flip = layer_.flip;
+    if (turn == kComplement) flip ^= ElementMask();
+    if (turn == kFlipSign) flip ^= 1u << (bits - 1);
+    std::uint64_t flips = 0;
+    for (std::uint64_t i = 0; i < kEight; ++i) flips |= std::uint64_t{flip} << (i * bits);
+    const Plane& from = layer_.codes;
+    const std::uint64_t line_bits = BitsAlong(from.line, from.bits, line);
+    const bool together = HasEightTogether(from);
+    for (std::uint64_t k = first; k < last; k += kEight) {
+      std::uint64_t codes = 0;
+      if (together) {
+        const std::uint64_t at = line_bits + BitsAlong(from.k, from.bits, k);
+        std::memcpy(&codes, BytesOf(from) + at / 8, bits);
+      } else {
+        for (std::uint64_t i = 0; i < kEight; ++i) {
+          const std::uint64_t at = line_bits + BitsAlong(from.k, from.bits, k + i);
+          codes |= std::uint64_t{LoadAt(from, at)} << (i * bits);
+        }
+      }
+      codes ^= flips;
+      std::memcpy(out + (line * k_ + k) * bits / 8, &codes, bits);
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status WidenCodes(std::uint64_t line, std::uint64_t first, std::uint64_t last, Turn turn,
+                          char* out) const {
+    const int element_bits = SizeBits(layer_.element);
+    const bool is_integer = IsQuantizedInteger(layer_.element);
+    const bool is_signed = is_integer && RangeOf(layer_.element).lowest < 0;
+    for (std::uint64_t k = first; k < last; ++k) {
+      std::uint32_t code = layer_.codes.Load(line, k) ^ layer_.flip;
+      if (turn == kComplement) code ^= ElementMask();
+      if (turn == kFlipSign) code ^= 1u << (element_bits - 1);
+      if (is_signed) {
+        const std::uint32_t sign = 1u << (element_bits - 1);
+        int value = static_cast<int>((code & ElementMask()) ^ sign) - static_cast<int>(sign);
+        if (turn == kNegate) value = -value;
+        if (value > RangeOf(format_.element).highest) {
+          return Refuse(
+              line, k,
+              absl::StrCat("its code ", -value, " and its scale below zero need the code ", value,
+                           "; ", Name(format_.element), " ends at ", value - 1));
+        }
+        code = static_cast<std::uint32_t>(value) & ((1u << out_bits_) - 1);
+      }
+      StoreCode(out, out_bits_, static_cast<std::int64_t>(line * k_ + k), code);
+    }
+    return absl::OkStatus();
+  }
+
+  const Layer& layer_;
+  const QuantFormat& format_;
+  const std::uint64_t lines_;
+  const std::uint64_t k_;
+  std::uint64_t line_blocks_ = 0;
+  std::uint64_t k_blocks_ = 0;
+  std::uint64_t block_lines_ = 0;
+  std::uint64_t block_k_ = 0;
+  int out_bits_ = 0;
+  std::vector<Byte> turned_;  // how, of each block of the format
+};
+
+}  // namespace
+
+std::uint32_t Plane::Load(std::uint64_t line_index, std::uint64_t k_index) const {
+  return LoadAt(*this, BitsAlong(line, bits, line_index) + BitsAlong(k, bits, k_index));
+}
+
+Plane PlaneOfLines(const Bytes& bytes, int bits, std::uint64_t columns) {
+  Plane plane;
+  plane.bytes = bytes;
+  plane.bits = bits;
+  plane.line.step = columns * static_cast<std::uint64_t>(bits);
+  plane.k.step = static_cast<std::uint64_t>(bits);
+  return plane;
+}
+
+Layer PartOf(const Layer& layer, std::uint64_t index) {
+  Layer part = layer;
+  part.parts = 0;
+  part.file_bytes = 0;
+  const auto cut = [index, &layer, &part](Plane& plane) {
+    const absl::string_view all = plane.bytes.view();
+    if (plane.part_bytes != 0) {
+      plane.bytes = {plane.bytes.owner(), all.substr(index * plane.part_bytes, plane.part_bytes)};
+    }
+    part.file_bytes += plane.part_bytes != 0 ? plane.part_bytes : all.size() / layer.parts;
+  };
+  cut(part.codes);
+  cut(part.scales);
+  if (part.zero_points) cut(*part.zero_points);
+  if (part.overall_scale) cut(*part.overall_scale);
+  return part;
+}
+
+absl::StatusOr<QuantizedArray> DecodeLayer(const Layer& layer, std::uint64_t lines,
+                                           std::uint64_t k) {
+  return Decoder(layer, lines, k).Decode();
+}
+
+}  // namespace gemmd::client

@@ -1,0 +1,79 @@
+// A matrix that several tensors of a file make: codes, the scales of its blocks, and perhaps zero
+// points and one scale of all. An element is worth
+//
+//     (code - zero point of its block) * scale of its block * scale of all
+//
+// Each program has these planes in an order of its own, so that a layer says where they lie. It is
+// a value; no files.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "absl/status/statusor.h"
+#include "base/numbers/types.h"
+#include "client/bytes.h"
+#include "client/quantized/quantized_array.h"
+
+namespace gemmd::client {
+
+// Where the indices of one dimension lie. Neighbours are in words of `per_word`, which are `step`
+// bits apart; index i is at `places[i % per_word]` in its own.
+struct Axis {
+  std::uint64_t step = 0;  // 0: the dimension has one index, or all indices share one place
+  std::uint64_t per_word = 1;
+  std::array<std::uint8_t, 16> places = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+};
+
+// Codes, scales or zero points. Stacks of matrices have a part for each.
+struct Plane {
+  Bytes bytes;
+  int bits = 0;  // of one: 2, 4, 8, 16 or 32, in words of at least as many
+  Axis line;
+  Axis k;
+  std::uint64_t part_bytes = 0;  // from one matrix of a stack to the next; 0: they share it
+
+  std::uint32_t Load(std::uint64_t line_index, std::uint64_t k_index) const;
+};
+
+// Planes of lines, each of which has its indices of K in order: `columns` in a line.
+Plane PlaneOfLines(const Bytes& bytes, int bits, std::uint64_t columns);
+
+// Blocks of elements that share a scale. 0: all of that dimension.
+struct BlockShape {
+  std::uint64_t lines = 0;
+  std::uint64_t k = 0;
+};
+
+struct Layer {
+  std::string type;         // of what it is made, for lists: "GPTQ"
+  std::string why;          // there is no form, for this; else empty
+  std::string format;       // else the form (layer_form.h)
+  std::uint64_t parts = 0;  // matrices in a stack; 0: it is no stack
+  std::uint64_t file_bytes = 0;
+  // The type of codes once `flip` is XORed to them. Those of fewer bits are numbers of it.
+  DataType element{};
+  std::uint32_t flip = 0;
+  Plane codes;
+  BlockShape block;
+  DataType scale_type{};  // F32, F16, BF16, E8M0 or FP8_E4M3
+  Plane scales;
+  std::optional<Plane> zero_points;    // of the elements, without a flip
+  bool zero_points_are_less = false;   // by 1
+  std::optional<Plane> overall_scale;  // one F32
+  bool overall_scale_divides = false;
+};
+
+// One matrix of the stack. REQUIRES: index < layer.parts.
+Layer PartOf(const Layer& layer, std::uint64_t index);
+
+// Exact, but for the reciprocal of an overall scale that divides, which is rounded once to f32. A
+// scale below zero turns codes and zero points around. INVALID_ARGUMENT, with the place and the
+// cause: a scale is NaN or infinite, or a zero point can be read in two ways.
+// REQUIRES: the layer has a format, this shape, and bytes for it; it is no stack.
+absl::StatusOr<QuantizedArray> DecodeLayer(const Layer& layer, std::uint64_t lines,
+                                           std::uint64_t k);
+
+}  // namespace gemmd::client
