@@ -16,6 +16,7 @@
 #include "client/quantized/safetensors.h"
 #include "client/weights/gguf.h"
 #include "client/weights/layer_config.h"
+#include "client/weights/npz.h"
 #include "client/weights/packed_layers.h"
 #include "client/weights/safetensors_types.h"
 #include "client/weights/scaled_layers.h"
@@ -58,6 +59,7 @@ absl::StatusOr<std::uint64_t> SizeOf(const SafetensorsType& type,
 
 std::optional<WeightFileKind> KindOf(absl::string_view begin) {
   if (absl::StartsWith(begin, "GGUF")) return WeightFileKind::kGguf;
+  if (absl::StartsWith(begin, "PK\3\4")) return WeightFileKind::kNpz;
   if (absl::StartsWith(begin, "{")) return WeightFileKind::kShards;
   if (begin.size() > kSafetensorsPreambleBytes && begin[kSafetensorsPreambleBytes] == '{') {
     return WeightFileKind::kSafetensors;
@@ -77,9 +79,6 @@ std::optional<std::pair<absl::string_view, std::uint64_t>> SplitIndex(absl::stri
 // Says what else a file may be that somebody took for one of weights.
 std::string OtherKind(absl::string_view begin) {
   if (absl::StartsWith(begin, "\x93NUMPY")) return "; it is a .npy file, which goes as it is";
-  if (absl::StartsWith(begin, "PK\3\4")) {
-    return "; it is a zip archive, as torch.save and np.savez write: save it by safetensors";
-  }
   if (absl::StartsWith(begin, "\x89HDF")) return "; it is an HDF5 file: save it by safetensors";
   if (absl::StartsWith(begin, "\x80\x02")) return "; it is a pickle: save it by safetensors";
   return "";
@@ -95,6 +94,8 @@ absl::string_view Name(WeightFileKind kind) {
       return "safetensors shards";
     case WeightFileKind::kGguf:
       return "GGUF";
+    case WeightFileKind::kNpz:
+      return "npz";
   }
   return "";
 }
@@ -262,7 +263,7 @@ absl::StatusOr<WeightFile> WeightFile::Open(const std::string& path) {
   if (!kind) {
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": begins with ", Quoted(begin.substr(0, 9)),
-                     "; safetensors, their index.json and GGUF are read", OtherKind(begin)));
+                     "; safetensors, their index.json, GGUF and .npz are read", OtherKind(begin)));
   }
   WeightFile file(path, *kind);
   switch (*kind) {
@@ -285,8 +286,10 @@ absl::StatusOr<WeightFile> WeightFile::Open(const std::string& path) {
       file.Take(*std::move(tensors));
       break;
     }
-    case WeightFileKind::kGguf: {
-      absl::StatusOr<std::vector<WeightTensor>> tensors = ParseGgufTensors(*bytes);
+    case WeightFileKind::kGguf:
+    case WeightFileKind::kNpz: {
+      absl::StatusOr<std::vector<WeightTensor>> tensors =
+          *kind == WeightFileKind::kGguf ? ParseGgufTensors(*bytes) : ParseNpz(*bytes);
       if (!tensors.ok()) return Annotate(path, tensors.status());
       file.Take(*std::move(tensors));
       break;

@@ -1,6 +1,6 @@
 // Files of weights as other programs write them. A file's bytes say what it is: safetensors, the
-// index of safetensors shards, or GGUF. Tensors of safetensors may make layers, as their names and
-// a config.json beside them say (packed_layers.h, scaled_layers.h).
+// index of safetensors shards, GGUF, or .npz. Tensors of safetensors may make layers, as their
+// names and a config.json beside them say (packed_layers.h, scaled_layers.h).
 //
 // A file is believed about nothing: each tensor's type, shape and bytes must agree, lie whole
 // within the file and not within another's. Errors begin with the path of the file that is wrong
@@ -20,7 +20,7 @@
 
 namespace gemmd::client {
 
-enum class WeightFileKind : std::uint8_t { kSafetensors, kShards, kGguf };
+enum class WeightFileKind : std::uint8_t { kSafetensors, kShards, kGguf, kNpz };
 
 absl::string_view Name(WeightFileKind kind);
 
@@ -36,7 +36,7 @@ class WeightFile {
   WeightFileKind kind() const { return kind_; }
   // Returns whether it is one that `gemm quantize` wrote: its metadata has our keys.
   bool is_container() const { return is_container_; }
-  // In the order of their names; those of GGUF in the file's.
+  // In the order of their names; those of GGUF and .npz in the file's.
   const std::vector<WeightTensor>& tensors() const { return tensors_; }
   // "NAME[3]" is a matrix of a stack. NOT_FOUND, with names that are like it.
   absl::StatusOr<WeightTensor> Find(absl::string_view name) const;

@@ -44,7 +44,15 @@ absl::StatusOr<TypeForm> FormOfType(const WeightTensor& tensor) {
     return TypeForm{type->element, type->format};
   }
   const SafetensorsType* const type = FindSafetensorsType(tensor.type);
+  if (type == nullptr) {
+    return NoForm(tensor, "this version of gemm does not know it; little-endian <f4 is closest");
+  }
   if (!type->why.empty()) return NoForm(tensor, type->why);
+  if (tensor.is_column_major && (!type->element || tensor.shape.size() != 2)) {
+    return NoForm(tensor,
+                  "it is in Fortran order, in which matrices of floats and int8 alone are read: "
+                  "numpy.ascontiguousarray makes another");
+  }
   return TypeForm{type->element, type->format};
 }
 
@@ -136,7 +144,9 @@ absl::StatusOr<WeightOperand> OperandOf(const WeightTensor& tensor) {
   // Headers of safetensors may have any length, and code that reads elements needs them aligned.
   if (address % element_bytes != 0) bytes = Bytes(std::string(bytes.view()));
   absl::StatusOr<Matrix> matrix =
-      Matrix::Create({*form->element, form->rows, form->columns}, std::move(bytes));
+      Matrix::Create({*form->element, form->rows, form->columns,
+                      tensor.is_column_major ? Order::kColumnMajor : Order::kRowMajor},
+                     std::move(bytes));
   if (!matrix.ok()) return matrix.status();
   return WeightOperand(*std::move(matrix));
 }

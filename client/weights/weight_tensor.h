@@ -21,6 +21,7 @@ struct WeightTensor {
   Bytes bytes;
   // Made of several tensors of the file (layer.h), instead of bytes; else null.
   std::shared_ptr<const Layer> layer;
+  bool is_column_major = false;  // the first dimension runs fastest in the bytes instead
 };
 
 // Three dimensions are a stack of matrices, of which each has a name of its own: "NAME[3]".

@@ -3,10 +3,12 @@
 
 weights_corpus.py FOLDER
 """
+import io
 import json
 import pathlib
 import struct
 import sys
+import zipfile
 
 # (number, elements of a block, its bytes), as gguf_types.h has them.
 GGUF_TYPES = [(0, 1, 4), (1, 1, 2), (2, 32, 18), (3, 32, 20), (6, 32, 22), (8, 32, 34), (9, 32, 36), (12, 256, 144),
@@ -44,6 +46,20 @@ def safetensors(tensors, metadata):
         header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [len(data), len(data) + len(values)]}
         data += values
     return text(json.dumps(header).encode()) + data
+
+
+def npy(descr, fortran_order, shape, values):
+    header = repr({"descr": descr, "fortran_order": fortran_order, "shape": shape}).encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + values
+
+
+def npz(arrays):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, values in arrays.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=name == "b") as member:
+                member.write(values)
+    return file.getvalue()
 
 
 def main(folder):
@@ -92,6 +108,8 @@ def main(folder):
                                                           "group_size": 128, "dynamic": {"a": [{}]}}}).encode()
     files["index"] = json.dumps({"metadata": {"total_size": 1, "deep": [[{}]]},
                                  "weight_map": {"a": "one.safetensors", "b": "two"}}).encode()
+    files["npz"] = npz({"a": npy("<f4", False, (2, 2), bytes(16)), "b": npy("<f8", True, (2, 1), bytes(16)),
+                        "c": npy("|O", False, (1,), b"x")})
     for name, content in files.items():
         (pathlib.Path(folder) / name).write_bytes(content)
 

@@ -16,6 +16,7 @@
 #include "client/quantized/quantized_array.h"
 #include "client/weights/layer.h"
 #include "client/weights/layer_config.h"
+#include "client/weights/npz.h"
 #include "client/weights/shard_index.h"
 #include "client/weights/weight_file.h"
 #include "client/weights/weight_form.h"
@@ -122,6 +123,15 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const Bytes file(std::string(reinterpret_cast<const char*>(data), size));
   if (absl::StartsWith(file.view(), "GGUF")) {
     const auto tensors = gemmd::client::ParseGgufTensors(file);
+    if (!tensors.ok()) {
+      CheckRefusal(tensors.status());
+    } else {
+      CheckTensors(file, *tensors);
+    }
+    return 0;
+  }
+  if (absl::StartsWith(file.view(), "PK")) {
+    const auto tensors = gemmd::client::ParseNpz(file);
     if (!tensors.ok()) {
       CheckRefusal(tensors.status());
     } else {

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "absl/strings/str_split.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "nlohmann/json.hpp"
@@ -232,6 +233,60 @@ TEST_F(WeightsCommands, AllTensorsWithAFormArePut) {
   ASSERT_EQ(gguf["residents"].size(), 1U);
   EXPECT_EQ(gguf["residents"][0]["tensor"], "q8");
   EXPECT_EQ(gguf["refused"].size(), 2U);
+}
+
+TEST_F(WeightsCommands, AMatrixOfAStackAndItsScalesAreOneOperand) {
+  // Codes of E4M3 that are 1, and scales of each of three matrices.
+  const std::string scales = BytesOf({2, -1, 0.5});
+  const std::string path =
+      directory_.File("stack.safetensors",
+                      SafetensorsBytes({{"e.up", "F8_E4M3", absl::StrCat("[3,", kN, ",", kK, "]"),
+                                         std::string(3 * kN * kK, '\x38')},
+                                        {"e.up_scale", "F32", "[3]", scales}}));
+  const nlohmann::json listed = Json({"weights", path, "--check"})["tensors"];
+  ASSERT_EQ(listed.size(), 1U);
+  EXPECT_EQ(listed[0]["form"], "fp8-e4m3-tensor");
+  EXPECT_EQ(listed[0]["matrices"], 3);
+  EXPECT_EQ(listed[0]["size_bytes"], 3 * (kN * kK + 4));
+  const std::string unit = Npy("e.npy", kK, kK, Unit());
+  EXPECT_EQ(Product({unit, path + ":e.up[1]", "--transpose-b"}), std::vector<float>(kK * kN, -1));
+  EXPECT_THAT(
+      Refusal({"put", path + ":e.up"}, 3),
+      HasSubstr("it is a stack of 3 matrices, which go one by one: \"e.up\" and its index"));
+  EXPECT_THAT(Refusal({"put", path + ":e.up[3]"}, 3), HasSubstr("there is no matrix 3"));
+  const nlohmann::json all = Json({"put", path, "--all"});
+  ASSERT_EQ(all["residents"].size(), 3U);
+  EXPECT_EQ(all["residents"][2]["tensor"], "e.up[2]");
+}
+
+TEST_F(WeightsCommands, ManyTensorsGoAtATimeAndAreSaidInTheirOrder) {
+  std::vector<testing::SafetensorsPart> parts;
+  std::string names;
+  for (int i = 10; i < 50; ++i) {
+    std::string bytes(static_cast<std::size_t>(i) * 4096, static_cast<char>(i));
+    parts.push_back({absl::StrCat("t", i), "I8", absl::StrCat("[", i, ",4096]"), bytes});
+    absl::StrAppend(&names, "t", i, " ");
+  }
+  const std::string path = directory_.File("t.safetensors", SafetensorsBytes(parts));
+  std::string said;
+  for (const auto line : absl::StrSplit(Output({"put", path, "--all"}), '\n', absl::SkipEmpty())) {
+    absl::StrAppend(&said, line.substr(line.rfind(':') + 1), " ");
+  }
+  EXPECT_EQ(said, names);
+  said.clear();
+  const nlohmann::json again = Json({"put", path, "--all"});
+  for (const nlohmann::json& each : again["residents"]) {
+    absl::StrAppend(&said, each["tensor"].get<std::string>(), " ");
+  }
+  EXPECT_EQ(said, names);
+}
+
+TEST_F(WeightsCommands, AnArrayOfAnArchiveIsPutAsTheSameNpyFileIs) {
+  const std::string npy = Npy("w.npy", kN, kK, Integers());
+  const std::string npz = directory_.File(
+      "w.npz", testing::NpzBytes().Member("w.npy", testing::FileBytes(npy)).Bytes());
+  EXPECT_EQ(Digest({npz}), Digest({npy}));
+  EXPECT_THAT(Output({"weights", npz}), HasSubstr("npz: 1 tensor, 1 with a form here"));
 }
 
 TEST_F(WeightsCommands, WrongUseIsExplained) {

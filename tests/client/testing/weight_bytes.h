@@ -102,4 +102,65 @@ class GgufBytes {
   std::string data_;
 };
 
+// An archive of .npy files, as np.savez writes it.
+class NpzBytes {
+ public:
+  struct How {
+    std::uint16_t flags = 0;
+    std::uint16_t method = 0;
+    bool is_64 = false;  // sizes and places are in extra fields
+    std::uint64_t offset_more = 0;
+    std::uint64_t size_more = 0;
+  };
+
+  NpzBytes& Member(const std::string& name, const std::string& bytes) {
+    return Member(name, bytes, How());
+  }
+  NpzBytes& Member(const std::string& name, const std::string& bytes, const How& how) {
+    const std::uint64_t offset = locals_.size() + how.offset_more;
+    const std::uint64_t size = bytes.size() + how.size_more;
+    const auto small = [&how](std::uint64_t value) { return how.is_64 ? 0xffffffff : value; };
+    const std::string sizes = Little(small(size), 4) + Little(small(size), 4);
+    const std::string extra_of_others = Little(7, 2) + Little(2, 2) + "??";
+    const std::string local_extra =
+        how.is_64 ? Little(1, 2) + Little(16, 2) + Little(size, 8) + Little(size, 8) : "";
+    const std::string extra = how.is_64 ? extra_of_others + Little(1, 2) + Little(24, 2) +
+                                              Little(size, 8) + Little(size, 8) + Little(offset, 8)
+                                        : "";
+    locals_ += Little(0x04034b50, 4) + Little(45, 2) + Little(how.flags, 2) +
+               Little(how.method, 2) + Little(0, 8) + sizes + Little(name.size(), 2) +
+               Little(local_extra.size(), 2) + name + local_extra + bytes;
+    directory_ += Little(0x02014b50, 4) + Little(45, 4) + Little(how.flags, 2) +
+                  Little(how.method, 2) + Little(0, 8) + sizes + Little(name.size(), 2) +
+                  Little(extra.size(), 2) + Little(0, 2) + Little(0, 8) + Little(small(offset), 4) +
+                  name + extra;
+    ++members_;
+    return *this;
+  }
+
+  std::string Bytes(const std::string& comment = "") const {
+    return locals_ + directory_ + End(comment);
+  }
+  // With an end record of 64 bits, where the other says nothing.
+  std::string Bytes64() const {
+    const std::uint64_t end = locals_.size() + directory_.size();
+    return locals_ + directory_ + Little(0x06064b50, 4) + Little(44, 8) + Little(45, 4) +
+           Little(0, 8) + Little(members_, 8) + Little(members_, 8) + Little(directory_.size(), 8) +
+           Little(locals_.size(), 8) + Little(0x07064b50, 4) + Little(0, 4) + Little(end, 8) +
+           Little(1, 4) + Little(0x06054b50, 4) + Little(0, 4) + Little(~0ULL, 8) +
+           Little(~0ULL, 4) + Little(0, 2);
+  }
+
+ private:
+  std::string End(const std::string& comment) const {
+    return Little(0x06054b50, 4) + Little(0, 4) + Little(members_, 2) + Little(members_, 2) +
+           Little(directory_.size(), 4) + Little(locals_.size(), 4) + Little(comment.size(), 2) +
+           comment;
+  }
+
+  std::uint64_t members_ = 0;
+  std::string locals_;
+  std::string directory_;
+};
+
 }  // namespace gemmd::testing

@@ -76,10 +76,12 @@ TEST_F(WeightFileTest, TheBytesSayWhatAFileIs) {
 }
 
 TEST_F(WeightFileTest, OthersAreRefusedByWhatTheyAre) {
-  EXPECT_THAT(Why("x", ""), HasSubstr("begins with \"\"; safetensors, their index.json and GGUF"));
+  EXPECT_THAT(Why("x", ""),
+              HasSubstr("begins with \"\"; safetensors, their index.json, GGUF and .npz"));
   EXPECT_THAT(Why("x", "12345678"), HasSubstr("begins with \"12345678\""));
   EXPECT_THAT(Why("x", "\x93NUMPY\x01 and so on"), HasSubstr("it is a .npy file"));
-  EXPECT_THAT(Why("x", "PK\3\4 and so on"), HasSubstr("it is a zip archive, as torch.save"));
+  EXPECT_THAT(Why("x", "PK\3\4 and so on"),
+              HasSubstr("begins as a zip archive and has no end record of one"));
   EXPECT_THAT(Why("x", "\x80\x02}q and so on"), HasSubstr("it is a pickle"));
   EXPECT_THAT(Why("x", "\x89HDF\r\n and so on"), HasSubstr("it is an HDF5 file"));
   EXPECT_FALSE(BeginsAsWeights(File("x", "\x93NUMPY\x01 and so on")));
