@@ -1,4 +1,7 @@
 // gemm put: matrices from files to the server, to stay there.
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -8,6 +11,8 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "base/sync/mutex.h"
+#include "base/sync/thread_loop.h"
 #include "client/cli/commands/command.h"
 #include "client/cli/files/operand_file.h"
 #include "client/cli/files/quantize_options.h"
@@ -112,7 +117,7 @@ Outcome ReadSource(const PutArguments& arguments, const std::string& path,
 
 // Uploads the file as it is, for the server to quantize.
 Outcome PutOnArrival(const GlobalOptions& global, const PutArguments& arguments,
-                     const std::string& path, const client::Lease& lease,
+                     const std::string& path, const client::Lease& lease, PutProgress* progress,
                      client::Operands& operands, v1::ResidentOperand& resident) {
   client::QuantizeRequest request;
   if (Outcome failure = RequestFor(arguments.asked, arguments.formats, "a", path, request)) {
@@ -124,28 +129,33 @@ Outcome PutOnArrival(const GlobalOptions& global, const PutArguments& arguments,
   if (!stored.ok()) return UsageFailure(stored.status().message());
   std::optional<client::OperandSource> source;
   if (Outcome failure = MakeSource(client::InlineOperand(*std::move(data)), source)) return failure;
-  PutProgress progress(TerminalForProgress(), path, source->size_bytes());
+  std::optional<PutProgress> own;
+  if (progress == nullptr) {
+    progress = &own.emplace(TerminalForProgress(), path, source->size_bytes());
+  }
   auto response = operands.PutAs(*source, *stored, lease, CallWithin(global.timeout),
-                                 [&progress](std::uint64_t bytes) { progress.Add(bytes); });
+                                 [progress](std::uint64_t bytes) { progress->Add(bytes); });
   if (!response.ok()) return ServerFailure(global.server, response.status());
   resident = std::move(*response->mutable_resident());
   return std::nullopt;
 }
 
-// Uploads one file or tensor, which progress shows by that name.
+// Uploads one file or tensor. Without a progress of several, it has its own.
 Outcome PutOne(const GlobalOptions& global, const PutArguments& arguments, const std::string& path,
-               const std::string& shown, client::Operands& operands,
-               v1::ResidentOperand& resident) {
+               PutProgress* progress, client::Operands& operands, v1::ResidentOperand& resident) {
   const client::Lease lease =
       arguments.has_lease ? client::Lease(arguments.lease) : client::Lease();
   if (arguments.on_arrival) {
-    return PutOnArrival(global, arguments, path, lease, operands, resident);
+    return PutOnArrival(global, arguments, path, lease, progress, operands, resident);
   }
   std::optional<client::OperandSource> source;
   if (Outcome failure = ReadSource(arguments, path, source)) return failure;
-  PutProgress progress(TerminalForProgress(), shown, source->size_bytes());
+  std::optional<PutProgress> own;
+  if (progress == nullptr) {
+    progress = &own.emplace(TerminalForProgress(), path, source->size_bytes());
+  }
   auto put = operands.Put(*source, lease, CallWithin(global.timeout),
-                          [&progress](std::uint64_t bytes) { progress.Add(bytes); });
+                          [progress](std::uint64_t bytes) { progress->Add(bytes); });
   if (!put.ok()) return ServerFailure(global.server, put.status());
   resident = *std::move(put);
   return std::nullopt;
@@ -166,7 +176,7 @@ Outcome RunPut(const GlobalOptions& global, const PutArguments& arguments) {
   nlohmann::ordered_json residents = nlohmann::ordered_json::array();
   for (const std::string& path : arguments.files) {
     v1::ResidentOperand resident;
-    if (Outcome failure = PutOne(global, arguments, path, path, *operands, resident)) {
+    if (Outcome failure = PutOne(global, arguments, path, nullptr, *operands, resident)) {
       return failure;
     }
     if (global.json) {
@@ -179,6 +189,103 @@ Outcome RunPut(const GlobalOptions& global, const PutArguments& arguments) {
   if (global.json) std::cout << nlohmann::ordered_json{{"residents", residents}}.dump() << "\n";
   return std::nullopt;
 }
+
+// Tensors of one file that are on their way at a time: while one is read and decoded, others are
+// sent. Their bytes in memory are bounded too, but that one may be larger.
+class InFlight {
+ public:
+  static constexpr std::size_t kMostTensors = 4;
+
+  explicit InFlight(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}
+
+  void Enter(std::uint64_t bytes) {
+    const MutexLock lock(mutex_);
+    while (tensors_ > 0 && bytes > most_bytes_ - std::min(bytes_, most_bytes_)) {
+      left_.wait(mutex_);
+    }
+    ++tensors_;
+    bytes_ += bytes;
+  }
+  void Leave(std::uint64_t bytes) {
+    const MutexLock lock(mutex_);
+    --tensors_;
+    bytes_ -= bytes;
+    left_.notify_all();
+  }
+
+ private:
+  const std::uint64_t most_bytes_;
+  Mutex mutex_;
+  CondVar left_;
+  std::size_t tensors_ ABSL_GUARDED_BY(mutex_) = 0;
+  std::uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+// One tensor's end: it is resident, has failed, or was not begun because the server had failed.
+struct TensorPut {
+  v1::ResidentOperand resident;
+  Outcome failure;
+  bool is_begun = false;
+  bool is_done = false;
+
+  bool is_of_server() const {
+    return failure && failure->exit_code != ExitCode::kFile &&
+           failure->exit_code != ExitCode::kUsage;
+  }
+};
+
+// The tensors of a file that are put, several at a time. A line says each that is resident, in the
+// file's order, as soon as those before it are done: whoever interrupts has their handles.
+class PutAll {
+ public:
+  PutAll(const GlobalOptions& global, const PutArguments& arguments,
+         const std::vector<WeightsNames::Tensor>& tensors)
+      : global_(global), arguments_(arguments), tensors_(tensors), puts_(tensors.size()) {}
+
+  std::vector<TensorPut> Run(client::Operands& operands) {
+    constexpr std::uint64_t kMostBytesInFlight = 256 << 20;
+    std::uint64_t total = 0;
+    for (const WeightsNames::Tensor& tensor : tensors_) total += tensor.size_bytes;
+    PutProgress progress(TerminalForProgress(), arguments_.files[0], total);
+    InFlight in_flight(kMostBytesInFlight);
+    std::atomic<bool> has_server_failed{false};
+    ForEachOnThreads(tensors_.size(), InFlight::kMostTensors, [&](std::size_t i) {
+      in_flight.Enter(tensors_[i].size_bytes);
+      TensorPut put;
+      put.is_begun = !has_server_failed;
+      if (put.is_begun) {
+        const std::string path = absl::StrCat(arguments_.files[0], ":", tensors_[i].name);
+        put.failure = PutOne(global_, arguments_, path, &progress, operands, put.resident);
+        if (put.is_of_server()) has_server_failed = true;
+      }
+      in_flight.Leave(tensors_[i].size_bytes);
+      Finish(i, std::move(put), progress);
+    });
+    const MutexLock lock(mutex_);
+    return std::move(puts_);
+  }
+
+ private:
+  void Finish(std::size_t index, TensorPut put, PutProgress& progress) {
+    const MutexLock lock(mutex_);
+    puts_[index] = std::move(put);
+    puts_[index].is_done = true;
+    for (; next_ < puts_.size() && puts_[next_].is_done; ++next_) {
+      const TensorPut& next = puts_[next_];
+      if (global_.json || !next.is_begun || next.failure) continue;
+      progress.Hide();
+      std::cout << next.resident.handle() << "  " << absl::BytesToHexString(next.resident.digest())
+                << "  " << arguments_.files[0] << ":" << Shown(tensors_[next_].name) << std::endl;
+    }
+  }
+
+  const GlobalOptions& global_;
+  const PutArguments& arguments_;
+  const std::vector<WeightsNames::Tensor>& tensors_;
+  Mutex mutex_;
+  std::size_t next_ ABSL_GUARDED_BY(mutex_) = 0;  // whose line comes next
+  std::vector<TensorPut> puts_ ABSL_GUARDED_BY(mutex_);
+};
 
 // Puts every tensor of a file that has a form. One that has none is left out, with its reason: most
 // models have vectors beside their matrices.
@@ -193,23 +300,18 @@ Outcome RunPutAll(const GlobalOptions& global, const PutArguments& arguments) {
   if (Outcome failure = ListWeights(arguments.files[0], arguments.prefix, names)) return failure;
   std::unique_ptr<client::Operands> operands;
   if (Outcome failure = Connect(global, operands)) return failure;
+  PutAll all(global, arguments, names.with_form);
+  const std::vector<TensorPut> puts = all.Run(*operands);
   nlohmann::ordered_json residents = nlohmann::ordered_json::array();
-  for (const std::string& name : names.with_form) {
-    const std::string path = absl::StrCat(arguments.files[0], ":", name);
-    const std::string shown = absl::StrCat(arguments.files[0], ":", Shown(name));
-    v1::ResidentOperand resident;
-    if (Outcome failure = PutOne(global, arguments, path, shown, *operands, resident)) {
-      const bool is_of_tensor =
-          failure->exit_code == ExitCode::kFile || failure->exit_code == ExitCode::kUsage;
-      if (!is_of_tensor) return failure;
-      names.refused.emplace_back(name, failure->why);
-      continue;
+  for (std::size_t i = 0; i < puts.size(); ++i) {
+    const std::string& name = names.with_form[i].name;
+    if (puts[i].is_of_server()) return puts[i].failure;
+    if (puts[i].failure) {
+      names.refused.emplace_back(name, puts[i].failure->why);
+    } else if (puts[i].is_begun) {
+      residents.push_back(ToJson(puts[i].resident));
+      residents.back()["tensor"] = name;
     }
-    residents.push_back(ToJson(resident));
-    residents.back()["tensor"] = name;
-    if (global.json) continue;
-    std::cout << resident.handle() << "  " << absl::BytesToHexString(resident.digest()) << "  "
-              << shown << "\n";
   }
   nlohmann::ordered_json refused = nlohmann::ordered_json::array();
   for (const auto& [name, why] : names.refused) {
@@ -238,12 +340,13 @@ void AddPutCommand(Commands& commands) {
   const auto arguments = std::make_shared<PutArguments>();
   arguments->asked.option = "--as";
   app.add_option("files", arguments->files,
-                 ".npy or raw files, what gemm quantize wrote, or tensors of safetensors and GGUF "
-                 "files, as FILE:NAME; - is standard input")
+                 ".npy or raw files, what gemm quantize wrote, or tensors of safetensors, GGUF "
+                 "and .npz files, as FILE:NAME; - is standard input")
       ->required()
       ->type_name("FILE");
-  CLI::Option* const all = app.add_flag(
-      "--all", arguments->all, "Every tensor of a safetensors or GGUF file that has a form here");
+  CLI::Option* const all =
+      app.add_flag("--all", arguments->all,
+                   "Every tensor of a safetensors, GGUF or .npz file that has a form here");
   app.add_option("--prefix", arguments->prefix, "With --all: tensors whose names begin so")
       ->type_name("TEXT")
       ->needs(all);

@@ -114,8 +114,8 @@ Outcome ReadWeight(const WeightsPath& path, std::optional<client::WeightOperand>
 Outcome ListWeights(const std::string& path, const std::string& prefix, WeightsNames& names) {
   const std::optional<WeightsPath> found = FindWeights(path);
   if (!found) {
-    return UsageFailure(
-        absl::StrCat("--all: ", path, " is no file of weights: safetensors, its index, or GGUF"));
+    return UsageFailure(absl::StrCat(
+        "--all: ", path, " is no file of weights: safetensors, its index, GGUF, or .npz"));
   }
   if (found->tensor) {
     return UsageFailure(absl::StrCat("--all: ", path, " names one tensor; give ", found->file));
@@ -134,10 +134,11 @@ Outcome ListWeights(const std::string& path, const std::string& prefix, WeightsN
                        kMostPutOfAStack, "; put one by its index, NAME[0]"));
     } else if (form->parts != 0) {
       for (std::uint64_t i = 0; i < form->parts; ++i) {
-        names.with_form.push_back(absl::StrCat(tensor.name, "[", i, "]"));
+        names.with_form.push_back(
+            {absl::StrCat(tensor.name, "[", i, "]"), form->size_bytes / form->parts});
       }
     } else {
-      names.with_form.push_back(tensor.name);
+      names.with_form.push_back({tensor.name, form->size_bytes});
     }
   }
   return std::nullopt;

@@ -2,6 +2,7 @@
 // a stack, or FILE where it has one matrix.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,7 +38,11 @@ Outcome ReadWeight(const WeightsPath& path, std::optional<client::WeightOperand>
 
 // The tensors of a file whose names begin with `prefix`; of stacks, each matrix.
 struct WeightsNames {
-  std::vector<std::string> with_form;
+  struct Tensor {
+    std::string name;
+    std::uint64_t size_bytes = 0;  // in its form
+  };
+  std::vector<Tensor> with_form;
   std::vector<std::pair<std::string, std::string>> refused;  // the others, with the reason
 };
 Outcome ListWeights(const std::string& path, const std::string& prefix, WeightsNames& names);

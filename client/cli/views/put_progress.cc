@@ -37,6 +37,12 @@ void PutProgress::Add(std::uint64_t bytes) {
              << HumanBytes(total_bytes_) << std::flush;
 }
 
+void PutProgress::Hide() {
+  if (terminal_ == nullptr) return;
+  const MutexLock lock(mutex_);
+  *terminal_ << kWriteOver << std::flush;
+}
+
 std::ostream* TerminalForProgress() { return isatty(STDERR_FILENO) == 1 ? &std::cerr : nullptr; }
 
 }  // namespace gemmd::cli

@@ -21,6 +21,8 @@ class PutProgress {
   PutProgress& operator=(const PutProgress&) = delete;
 
   void Add(std::uint64_t bytes);
+  // Clears the line, for others to be written; the next Add() that changes it writes it again.
+  void Hide();
 
  private:
   std::ostream* const terminal_;
