@@ -54,7 +54,8 @@ def held(name, x):
         return np.abs(x)
     if parts(name)[1] != "f16":
         return x
-    return np.clip(x, -6e4, 4e5) if name.endswith("-offset") else np.clip(x, -4e5, 4e5)
+    most = 6e4 if name.endswith("-offset") else 4e5
+    return np.clip(x, -most, most)
 
 
 def exponent_of(x):

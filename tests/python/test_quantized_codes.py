@@ -86,7 +86,7 @@ def test_every_scale_code_is_worth_what_ml_dtypes_says():
         if worth >= 0:  # -0 is 0
             np.testing.assert_array_equal(make().dequantize(), worth)
         else:
-            with pytest.raises(ValueError, match="at least 0"):
+            with pytest.raises(ValueError, match="at least 0|must be finite"):
                 make()
 
 
