@@ -86,7 +86,7 @@ def test_every_scale_code_is_worth_what_ml_dtypes_says():
         if worth >= 0:  # -0 is 0
             np.testing.assert_array_equal(make().dequantize(), worth)
         else:
-            with pytest.raises(ValueError, match="at least 0|must be finite"):
+            with pytest.raises(ValueError, match=r"at least 0|must be finite"):
                 make()
 
 
@@ -305,7 +305,7 @@ BAD_SCALES = [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf")]
         (of([[1.0]], "mxfp4"), ValueError, "axis is None; of mxfp4"),
         (of([[1.0]], "int5", 0), ValueError, "type is 'int5'"),
         (of([[1.0]], "mxfp4", 0, rule="up"), ValueError, "rule is 'up'; it must be 'floor' or 'round-up' or"),
-        (of([[1.0]], "int4-g32-f16", 0, rule="round-up"), ValueError, "it is of e8m0 scales; those of int4-g32-f16"),
+        (of([[1.0]], "int4-g32-f16", 0, rule="round-up"), ValueError, "it is of e8m0 scales; those of int4-g32"),
         (of([[1.0]], "int4-g32-f16-zp", 0, rule="full-range"), ValueError, "without zero points and offsets"),
         (of([[1.0]], "int8", 0, scale_layout="blocked-128x4"), ValueError, "it must be 'plain'"),
     ],
