@@ -37,6 +37,28 @@ constexpr Naming kNamings[] = {
     {"._weight_qdata", "._weight_scale", ".weight"},
 };
 
+// Codes that are not read, by what stands beside them: alone they would be taken for numbers.
+struct Unread {
+  absl::string_view codes;
+  absl::string_view beside;
+  absl::string_view why;
+};
+constexpr Unread kUnread[] = {
+    {".weight", ".SCB",
+     "its scales SCB, of bitsandbytes, are divided by 127, which no f32 holds; int8-row is "
+     "closest: "
+     "gemm quantize makes it of the f16 or f32 file"},
+    {".weight", ".weight.absmax",
+     "its codes, of bitsandbytes, stand for numbers of a table; int4-g64-f16 is closest: gemm "
+     "quantize makes it of the f16 or f32 file"},
+    {".weight._data", ".weight._scale",
+     "its scales, of quanto, are in ._scale, which is not read; int8-row is closest: gemm quantize "
+     "makes it of the f16 or f32 file"},
+    {".W_q", ".zero",
+     "its zero points, of HQQ, are no whole numbers; int4-g64-f16-zp is closest: gemm quantize "
+     "makes it of the f16 or f32 file"},
+};
+
 std::uint64_t CountOf(const Shape& shape) {
   std::uint64_t count = 1;
   for (const std::uint64_t each : shape) count *= each;
@@ -424,17 +446,38 @@ void Combine(const LayerConfig& config, const Naming& naming, const std::string&
   Replace(planes, made_name, std::move(shape), std::move(made.layer), tensors);
 }
 
+// Gives codes of which the rest is not read a layer that says so.
+void Refuse(const Unread& unread, const std::string& base, TensorsByName& tensors) {
+  const std::string name = absl::StrCat(base, unread.codes);
+  const WeightTensor* const codes = FindTensor(tensors, name);
+  if (codes == nullptr || codes->layer != nullptr) return;
+  if (codes->type != "U8" && codes->type != "I8" && !absl::StartsWith(codes->type, "F8_E")) return;
+  Layer layer;
+  layer.type = codes->type;
+  layer.why = std::string(unread.why);
+  Shape shape = codes->shape;
+  Replace({name}, name, std::move(shape), std::move(layer), tensors);
+}
+
 }  // namespace
 
 bool IsNameOfScales(absl::string_view name) {
+  const auto ends = [name](absl::string_view end) { return absl::EndsWith(name, end); };
   return std::any_of(std::begin(kNamings), std::end(kNamings),
-                     [name](const Naming& naming) { return absl::EndsWith(name, naming.scales); });
+                     [&ends](const Naming& naming) { return ends(naming.scales); }) ||
+         std::any_of(std::begin(kUnread), std::end(kUnread),
+                     [&ends](const Unread& unread) { return ends(unread.beside); });
 }
 
 void CombineScaledLayers(const LayerConfig& config, TensorsByName& tensors) {
   for (const Naming& naming : kNamings) {
     for (const std::string& base : NamesBefore(tensors, naming.scales)) {
       Combine(config, naming, base, tensors);
+    }
+  }
+  for (const Unread& unread : kUnread) {
+    for (const std::string& base : NamesBefore(tensors, unread.beside)) {
+      Refuse(unread, base, tensors);
     }
   }
 }

@@ -36,7 +36,8 @@ namespace gemmd::client {
 bool IsNameOfScales(absl::string_view name);
 
 // Puts a tensor in the place of those of each layer. Where a matrix would be read as exact without
-// scales that stand beside it, its layer says why it has no form.
+// scales that stand beside it, or without what else bitsandbytes, quanto and HQQ put there, its
+// layer says why it has no form.
 void CombineScaledLayers(const LayerConfig& config, TensorsByName& tensors);
 
 }  // namespace gemmd::client

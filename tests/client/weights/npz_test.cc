@@ -42,7 +42,7 @@ TEST(NpzTest, ArraysKeepTypesShapesAndBytes) {
   npz.Member("w.npy", Npy("<f4", "(2, 1)", "abcdefgh"));
   npz.Member("layer/b.npy", Npy("<V2", "(1, 3)", "ABCDEF"), {0, 0, true, 0, 0});
   npz.Member("none.npy", Npy("|u1", "(0,)", ""));
-  npz.Member("text.npy", Npy("<U1", "(1,)", "t\0\0\0"));
+  npz.Member("text.npy", Npy("<U1", "(1,)", std::string("t") + std::string(3, '\0')));
   for (const std::string& bytes : {npz.Bytes(), npz.Bytes("a comment"), npz.Bytes64()}) {
     std::string found;
     for (const WeightTensor& tensor : Parsed(bytes)) {

@@ -517,6 +517,31 @@ TEST(ScaledLayersTest, CodesAreNotReadWithoutTheScalesBesideThem) {
               HasSubstr("its scales are F32 of [2, 2]"));
 }
 
+TEST(ScaledLayersTest, CodesOfWhichTheRestIsNotReadAreRefused) {
+  struct Case {
+    std::string codes;
+    std::string beside;
+    std::string why;
+  };
+  for (const Case& each :
+       {Case{"l.weight", "l.SCB", "SCB, of bitsandbytes, are divided by 127"},
+        Case{"l.weight", "l.weight.absmax",
+             "stand for numbers of a table; int4-g64-f16 is closest"},
+        Case{"l.weight._data", "l.weight._scale", "of quanto, are in ._scale"},
+        Case{"l.W_q", "l.zero", "of HQQ, are no whole numbers; int4-g64-f16-zp is closest"}}) {
+    EXPECT_TRUE(IsNameOfScales(each.beside));
+    const std::vector<WeightTensor> tensors = CombineLayers(
+        {Tensor(each.codes, "I8", {2, 2}, "0123"), Tensor(each.beside, "F32", {2}, "01234567")},
+        {});
+    ASSERT_EQ(tensors.size(), 2U);
+    for (const WeightTensor& tensor : tensors) {
+      if (tensor.name != each.codes) continue;
+      EXPECT_THAT(std::string(FormOf(tensor).status().message()), HasSubstr(each.why));
+      EXPECT_EQ(FileBytes(tensor), 4U);
+    }
+  }
+}
+
 TEST(ScaledLayersTest, OtherTensorsStayAsTheyAre) {
   const auto names = [](const std::vector<WeightTensor>& tensors) {
     std::vector<std::string> found;
