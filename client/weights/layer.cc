@@ -81,6 +81,9 @@ class Decoder {
     block_lines_ = scaling.block_lines == kWhole ? lines : scaling.block_lines;
     block_k_ = scaling.block_k == kWhole ? k : scaling.block_k;
     out_bits_ = SizeBits(format_.element);
+    for (std::uint64_t i = 0; i < kEight; ++i) {
+      offsets_[i] = BitsAlong(layer.codes.k, layer.codes.bits, i);
+    }
   }
 
   absl::StatusOr<QuantizedArray> Decode() {
@@ -98,8 +101,8 @@ class Decoder {
     Buffer scales = Buffer::Allocate(scale_bytes);
     Buffer zeros = Buffer::Allocate(zero_bytes);
     turned_.resize(blocks);
-    absl::Status status = ForEachPart(line_blocks_, [&](std::uint64_t line) {
-      return ReadScales(line, scales.data(), zeros.data());
+    absl::Status status = ForEachPart(line_blocks_, [&](const Part& part) {
+      return ReadScales(part, scales.data(), zeros.data());
     });
     if (!status.ok()) return status;
     array.scales = std::move(scales).Freeze(scale_bytes);
@@ -110,7 +113,7 @@ class Decoder {
     }
     Buffer codes = Buffer::Allocate(CodeBytes());
     codes.data()[CodeBytes() - 1] = 0;  // half of it may stay over
-    status = ForEachPart(lines_, [&](std::uint64_t line) { return ReadCodes(line, codes.data()); });
+    status = ForEachPart(lines_, [&](const Part& part) { return ReadCodes(part, codes.data()); });
     if (!status.ok()) return status;
     array.codes = std::move(codes).Freeze(CodeBytes());
     return array;
@@ -124,16 +127,19 @@ class Decoder {
     return (lines_ * k_ * static_cast<std::uint64_t>(out_bits_) + 7) / 8;
   }
 
+  // Neighbouring lines.
+  struct Part {
+    std::uint64_t first;
+    std::uint64_t last;  // one past it
+  };
+
   // Parts of 64 lines on all CPUs: an even number, so that none shares a byte with another.
   template <typename Body>
   static absl::Status ForEachPart(std::uint64_t lines, const Body& body) {
     constexpr std::uint64_t kPart = 64;
     std::vector<absl::Status> ends(CeilOfRatio(lines, kPart));
-    ForEachOnThreads(ends.size(), static_cast<std::size_t>(UsableCpus()), [&](std::size_t part) {
-      const std::uint64_t last = std::min(lines, (part + 1) * kPart);
-      for (std::uint64_t line = part * kPart; line < last && ends[part].ok(); ++line) {
-        ends[part] = body(line);
-      }
+    ForEachOnThreads(ends.size(), static_cast<std::size_t>(UsableCpus()), [&](std::size_t i) {
+      ends[i] = body(Part{i * kPart, std::min(lines, (i + 1) * kPart)});
     });
     for (absl::Status& end : ends) {
       if (!end.ok()) return std::move(end);
@@ -163,8 +169,15 @@ class Decoder {
     return block == 0 ? 0 : at / block;
   }
 
+  absl::Status ReadScales(const Part& part, char* scales, char* zeros) {
+    for (std::uint64_t line_block = part.first; line_block < part.last; ++line_block) {
+      if (absl::Status s = ReadScalesOf(line_block, scales, zeros); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
+
   // The scales and zero points of a line of blocks of the format.
-  absl::Status ReadScales(std::uint64_t line_block, char* scales, char* zeros) {
+  absl::Status ReadScalesOf(std::uint64_t line_block, char* scales, char* zeros) {
     const std::uint64_t line = line_block * block_lines_;
     const std::uint64_t from_line = IndexOf(line, layer_.block.lines);
     for (std::uint64_t k_block = 0; k_block < k_blocks_; ++k_block) {
@@ -228,47 +241,68 @@ class Decoder {
            std::all_of(turned_.begin(), turned_.end(), [](Byte turn) { return turn == kNo; });
   }
 
-  absl::Status ReadCodes(std::uint64_t line, char* out) const {
-    const std::uint64_t first_block = line / block_lines_ * k_blocks_;
-    for (std::uint64_t block = 0; block < k_blocks_; ++block) {
-      const std::uint64_t first = block * block_k_;
-      const std::uint64_t last = std::min(k_, first + block_k_);
-      const Turn turn = static_cast<Turn>(turned_[first_block + block]);
-      const absl::Status status = layer_.codes.bits == out_bits_ && turn != kNegate && k_ % 8 == 0
-                                      ? CopyCodes(line, first, last, turn, out)
-                                      : WidenCodes(line, first, last, turn, out);
-      if (!status.ok()) return status;
+  // A stretch of K of all lines before the next one: where neighbouring lines lie in the same cache
+  // line, as GPTQ's and AWQ's do, it is read once.
+  absl::Status ReadCodes(const Part& part, char* out) const {
+    const std::uint64_t step = std::min<std::uint64_t>(block_k_, 128);
+    const std::uint64_t stretch = RoundUp(std::uint64_t{128}, step);
+    for (std::uint64_t k = 0; k < k_; k += stretch) {
+      const std::uint64_t last = std::min(k_, k + stretch);
+      for (std::uint64_t line = part.first; line < part.last; ++line) {
+        for (std::uint64_t first = k; first < last; first += step) {
+          const absl::Status s = ReadRun(line, first, std::min(last, first + step), out);
+          if (!s.ok()) return s;
+        }
+      }
     }
     return absl::OkStatus();
   }
 
-  // Eight codes at a time: `first` and `last` are multiples of 8.
-  absl::Status CopyCodes(std::uint64_t line, std::uint64_t first, std::uint64_t last, Turn turn,
-                         char* out) const {
-    const auto bits = static_cast<std::uint64_t>(out_bits_);
+  // Elements of one line and one block.
+  absl::Status ReadRun(std::uint64_t line, std::uint64_t first, std::uint64_t last,
+                       char* out) const {
+    const std::uint64_t block = line / block_lines_ * k_blocks_ + first / block_k_;
+    const Turn turn = static_cast<Turn>(turned_[block]);
+    if (layer_.codes.bits != out_bits_ || turn == kNegate || k_ % kEight != 0) {
+      return WidenCodes(line, first, last, turn, out);
+    }
+    if (out_bits_ == 4) {
+      CopyCodes<std::uint32_t>(line, first, last, turn, out);
+    } else {
+      CopyCodes<std::uint64_t>(line, first, last, turn, out);
+    }
+    return absl::OkStatus();
+  }
+
+  // Eight codes at a time, which are one number of that type, of 4 or 8 bits each: `first` and
+  // `last` are multiples of 8.
+  template <typename Eight>
+  void CopyCodes(std::uint64_t line, std::uint64_t first, std::uint64_t last, Turn turn,
+                 char* out) const {
+    constexpr int kBits = sizeof(Eight);
     std::uint32_t flip = layer_.flip;
     if (turn == kComplement) flip ^= ElementMask();
-    if (turn == kFlipSign) flip ^= 1u << (bits - 1);
-    std::uint64_t flips = 0;
-    for (std::uint64_t i = 0; i < kEight; ++i) flips |= std::uint64_t{flip} << (i * bits);
+    if (turn == kFlipSign) flip ^= 1u << (kBits - 1);
+    const Eight flips = flip * (~Eight{0} / ((Eight{1} << kBits) - 1));  // each of the eight
     const Plane& from = layer_.codes;
-    const std::uint64_t line_bits = BitsAlong(from.line, from.bits, line);
     const bool together = HasEightTogether(from);
-    for (std::uint64_t k = first; k < last; k += kEight) {
-      std::uint64_t codes = 0;
+    // Words hold 1, 2, 4 or 8 codes here, so that the next eight are as far as these from the
+    // first.
+    const std::uint64_t to_next = BitsAlong(from.k, from.bits, kEight);
+    std::uint64_t at = BitsAlong(from.line, from.bits, line) + first / kEight * to_next;
+    char* to = out + (line * k_ + first) * kBits / 8;
+    for (std::uint64_t k = first; k < last; k += kEight, at += to_next, to += sizeof(Eight)) {
+      Eight codes = 0;
       if (together) {
-        const std::uint64_t at = line_bits + BitsAlong(from.k, from.bits, k);
-        std::memcpy(&codes, BytesOf(from) + at / 8, bits);
+        std::memcpy(&codes, BytesOf(from) + at / 8, sizeof codes);
       } else {
         for (std::uint64_t i = 0; i < kEight; ++i) {
-          const std::uint64_t at = line_bits + BitsAlong(from.k, from.bits, k + i);
-          codes |= std::uint64_t{LoadAt(from, at)} << (i * bits);
+          codes |= Eight{LoadAt(from, at + offsets_[i])} << (i * kBits);
         }
       }
       codes ^= flips;
-      std::memcpy(out + (line * k_ + k) * bits / 8, &codes, bits);
+      std::memcpy(to, &codes, sizeof codes);
     }
-    return absl::OkStatus();
   }
 
   absl::Status WidenCodes(std::uint64_t line, std::uint64_t first, std::uint64_t last, Turn turn,
@@ -306,7 +340,8 @@ class Decoder {
   std::uint64_t block_lines_ = 0;
   std::uint64_t block_k_ = 0;
   int out_bits_ = 0;
-  std::vector<Byte> turned_;  // how, of each block of the format
+  std::array<std::uint64_t, kEight> offsets_{};  // in bits, of eight codes along K from the first
+  std::vector<Byte> turned_;                     // how, of each block of the format
 };
 
 }  // namespace
