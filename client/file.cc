@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -132,6 +133,16 @@ absl::StatusOr<Bytes> InputFile::Map() const {
   std::shared_ptr<const void> owner(
       memory, [size](const void* held) { ::munmap(const_cast<void*>(held), size); });
   return Bytes(std::move(owner), {static_cast<const char*>(memory), size});
+}
+
+void ReleasePages(absl::string_view mapped) {
+  static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(mapped.data());
+  const std::uintptr_t first = RoundUp(begin, page);
+  const std::uintptr_t last = (begin + mapped.size()) / page * page;
+  if (first >= last) return;
+  // An error leaves the pages where they are, which costs memory alone.
+  ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
 
 absl::Status InputFile::ReadInto(std::uint64_t offset, std::uint64_t bytes, char* to) const {

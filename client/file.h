@@ -15,6 +15,10 @@ namespace gemmd::client {
 using ::gemmd::CheckWritable;
 using ::gemmd::WriteFile;
 
+// Gives back the memory of pages that lie whole in these bytes, which are read from the file again
+// where they are touched. REQUIRES: they are of InputFile::Map().
+void ReleasePages(absl::string_view mapped);
+
 // An open regular file, whose size is known before any of it is read. Errors of
 // every function here begin with the path.
 class InputFile {

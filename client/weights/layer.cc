@@ -359,6 +359,13 @@ Plane PlaneOfLines(const Bytes& bytes, int bits, std::uint64_t columns) {
   return plane;
 }
 
+std::vector<const Plane*> PlanesOf(const Layer& layer) {
+  std::vector<const Plane*> planes = {&layer.codes, &layer.scales};
+  if (layer.zero_points) planes.push_back(&*layer.zero_points);
+  if (layer.overall_scale) planes.push_back(&*layer.overall_scale);
+  return planes;
+}
+
 Layer PartOf(const Layer& layer, std::uint64_t index) {
   Layer part = layer;
   part.parts = 0;

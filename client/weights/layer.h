@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "base/numbers/types.h"
@@ -65,6 +66,9 @@ struct Layer {
   std::optional<Plane> overall_scale;  // one F32
   bool overall_scale_divides = false;
 };
+
+// Its planes that are there.
+std::vector<const Plane*> PlanesOf(const Layer& layer);
 
 // One matrix of the stack. REQUIRES: index < layer.parts.
 Layer PartOf(const Layer& layer, std::uint64_t index);

@@ -2,6 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/file.h"
 #include "client/weights/layer.h"
 
 namespace gemmd::client {
@@ -21,6 +22,12 @@ WeightTensor MatrixOf(const WeightTensor& stack, std::uint64_t index) {
 
 std::uint64_t FileBytes(const WeightTensor& tensor) {
   return tensor.layer == nullptr ? tensor.bytes.view().size() : tensor.layer->file_bytes;
+}
+
+void ReleasePages(const WeightTensor& tensor) {
+  ReleasePages(tensor.bytes.view());
+  if (tensor.layer == nullptr) return;
+  for (const Plane* plane : PlanesOf(*tensor.layer)) ReleasePages(plane->bytes.view());
 }
 
 std::string ShapeText(const std::vector<std::uint64_t>& shape) {

@@ -33,6 +33,9 @@ WeightTensor MatrixOf(const WeightTensor& stack, std::uint64_t index);
 // The bytes that it takes in the file.
 std::uint64_t FileBytes(const WeightTensor& tensor);
 
+// Gives back the memory of its bytes (client/file.h). REQUIRES: they are of a mapped file.
+void ReleasePages(const WeightTensor& tensor);
+
 // "[4096, 1024]"
 std::string ShapeText(const std::vector<std::uint64_t>& shape);
 

@@ -257,6 +257,7 @@ class PutAll {
         const std::string path = absl::StrCat(arguments_.files[0], ":", tensors_[i].name);
         put.failure = PutOne(global_, arguments_, path, &progress, operands, put.resident);
         if (put.is_of_server()) has_server_failed = true;
+        ReleaseWeight({arguments_.files[0], tensors_[i].name});
       }
       in_flight.Leave(tensors_[i].size_bytes);
       Finish(i, std::move(put), progress);

@@ -111,6 +111,13 @@ Outcome ReadWeight(const WeightsPath& path, std::optional<client::WeightOperand>
   return std::nullopt;
 }
 
+void ReleaseWeight(const WeightsPath& path) {
+  std::shared_ptr<const client::WeightFile> file;
+  std::optional<client::WeightTensor> tensor;
+  if (OpenWeights(path.file, file) || FindTensor(path, *file, tensor)) return;
+  ReleasePages(*tensor);
+}
+
 Outcome ListWeights(const std::string& path, const std::string& prefix, WeightsNames& names) {
   const std::optional<WeightsPath> found = FindWeights(path);
   if (!found) {

@@ -36,6 +36,10 @@ bool IsQuantized(const WeightsPath& path);
 
 Outcome ReadWeight(const WeightsPath& path, std::optional<client::WeightOperand>& operand);
 
+// Gives back the memory of a tensor's bytes in the file, after its last use: a model is larger than
+// what a client should take. Does nothing where there is none.
+void ReleaseWeight(const WeightsPath& path);
+
 // The tensors of a file whose names begin with `prefix`; of stacks, each matrix.
 struct WeightsNames {
   struct Tensor {

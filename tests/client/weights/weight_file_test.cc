@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -284,6 +285,21 @@ TEST_F(WeightFileTest, OldConfigsSayThatTensorsAreLayers) {
   ASSERT_TRUE(other.ok()) << other.status();
   EXPECT_THAT(std::string(FormOf(other->tensors()[0]).status().message()),
               HasSubstr("its qzeros is I32 of [1, 2]; it must be I32 of [2, 1]"));
+}
+
+TEST_F(WeightFileTest, PagesThatWereReleasedAreReadAgain) {
+  std::string codes;
+  for (int i = 0; i < 1 << 16; ++i) codes += static_cast<char>(i >> 8);
+  const auto file = WeightFile::Open(
+      File("x", SafetensorsBytes({{"plain", "U8", "[256,256]", codes},
+                                  {"w", "I8", "[256,256]", codes},
+                                  {"w_scale", "F32", "[1]", std::string(4, '1')}})));
+  ASSERT_TRUE(file.ok()) << file.status();
+  for (const WeightTensor& tensor : file->tensors()) ReleasePages(tensor);
+  EXPECT_EQ(file->Find("plain")->bytes.view(), codes);
+  const auto operand = OperandOf(*file->Find("w"));
+  ASSERT_TRUE(operand.ok()) << operand.status();
+  EXPECT_EQ(std::get<QuantizedArray>(*operand).codes.view(), codes);
 }
 
 TEST_F(WeightFileTest, AMatrixOfAStackHasItsIndexInItsName) {
