@@ -138,11 +138,11 @@ absl::StatusOr<Bytes> InputFile::Map() const {
 void ReleasePages(absl::string_view mapped) {
   static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<std::uintptr_t>(mapped.data());
-  const std::uintptr_t first = RoundUp(begin, page);
-  const std::uintptr_t last = (begin + mapped.size()) / page * page;
-  if (first >= last) return;
+  const std::uintptr_t skipped = RoundUp(begin, page) - begin;
+  if (mapped.size() < skipped + page) return;
+  const std::uintptr_t size = (mapped.size() - skipped) / page * page;
   // An error leaves the pages where they are, which costs memory alone.
-  ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
+  ::madvise(const_cast<char*>(mapped.data()) + skipped, size, MADV_DONTNEED);
 }
 
 absl::Status InputFile::ReadInto(std::uint64_t offset, std::uint64_t bytes, char* to) const {
