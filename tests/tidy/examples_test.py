@@ -142,12 +142,16 @@ class Example(unittest.TestCase):
             struct.pack("<Q", len(header)) + header + square.tobytes() * len(names))
         (self.work / "model.safetensors.index.json").write_text(
             json.dumps({"weight_map": {name: "model.safetensors" for name in names}}))
-        name = b"blk.0.ffn_up.weight"
-        info = (struct.pack("<Q", len(name)) + name +
-                struct.pack("<IQQIQ", 2, SIDE, SIDE, 8, 0))  # Q8_0: a block of 32 a line
-        gguf = b"GGUF" + struct.pack("<IQQ", 3, 1, 0) + info
+        # Q8_0: a block of 32 a line. A matrix, and a stack of four behind it.
+        matrix = (struct.pack("<e", 0.5) + bytes(range(32))) * SIDE
+        info = b""
+        for name, shape, offset in ((b"blk.0.ffn_up.weight", (SIDE, SIDE), 0),
+                                    (b"blk.0.ffn_up_exps.weight", (SIDE, SIDE, 4), len(matrix))):
+            info += struct.pack("<Q", len(name)) + name
+            info += struct.pack(f"<I{len(shape)}QIQ", len(shape), *shape, 8, offset)
+        gguf = b"GGUF" + struct.pack("<IQQ", 3, 2, 0) + info
         gguf += bytes(-len(gguf) % 32)
-        (self.work / "model.gguf").write_bytes(gguf + (struct.pack("<e", 0.5) + bytes(range(32))) * SIDE)
+        (self.work / "model.gguf").write_bytes(gguf + matrix * 5)
 
     def put(self, *arguments):
         """A handle of this server's, in the place of an example's."""
