@@ -160,6 +160,13 @@ std::vector<Problem> Problems() {
     add(66, 192, DataType::kUint8, {true, DataType::kF32, 1, 64, kAlongK, true});
     add(5, 320, DataType::kFp8E4M3, {true, DataType::kF32, 1, 128});
     add(66, 192, DataType::kFp8E4M3, {true, DataType::kF32, 128, 128});
+    add(5, 192, DataType::kUint8, {true, DataType::kF32, 1, 128});
+    add(5, 320, DataType::kFp8E5M2, {true, DataType::kF32, 1, 128});
+    constexpr Scaling kMx = {true, DataType::kE8M0, 1, 32};
+    add(5, 320, DataType::kFp8E4M3, kMx);
+    add(66, 192, DataType::kFp8E5M2, kMx);
+    add(5, 192, DataType::kFp6E3M2, kMx);
+    add(66, 320, DataType::kFp6E2M3, kMx);
   }
   for (const std::int64_t m : {5, 66}) {
     problems.push_back(PackedProblem(m, 136, 320, DataType::kBf16, DataType::kFp4E2M1,
@@ -177,6 +184,11 @@ std::vector<std::uint8_t> PackedPlane(const Problem& problem, WeightPlane plane,
   std::mt19937 generator(seed);
   for (std::size_t i = 0; i < bytes.size(); ++i) {
     bytes[i] = static_cast<std::uint8_t>(generator());
+    if (plane == WeightPlane::kCodes) {
+      // No infinity or NaN: a fraction or an exponent whose lowest bit is 0.
+      if (problem.b.type == DataType::kFp8E4M3 && i % 2 == 0) bytes[i] &= 0xee;
+      if (problem.b.type == DataType::kFp8E5M2) bytes[i] &= 0xfb;
+    }
     if (plane == WeightPlane::kZeroPoints && SizeBits(problem.b.type) == 4) bytes[i] &= 15;
     if (plane != WeightPlane::kScales) continue;
     // E8M0 of 2^-8 to 2^7; E4M3 of any kind; f16 of 2^-9 to 2^-5; f32 of 2^-7 to 2^-5.

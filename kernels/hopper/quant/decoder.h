@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstring>
+#include <type_traits>
 
 #include "kernels/hopper/quant/packed.h"
 #include "kernels/ptx/barriers.h"
@@ -25,13 +26,24 @@ struct Bf16Rows {
   static constexpr ptx::WgmmaType kType = ptx::WgmmaType::kBf16;
   static constexpr ptx::TensorElement kElement = ptx::TensorElement::kBf16;
   static constexpr std::uint32_t kUnitBits = 0x4300;  // 128
+  static constexpr std::uint32_t kMinus128Bits = 0xc300;
+  static constexpr bool kHoldsE5m2 = false;  // infinity and NaN at their places
   static GEMMD_DEVICE std::uint32_t Subtract(std::uint32_t a, std::uint32_t b) {
     return ptx::SubtractBf16(a, b);
   }
-  // From E4M3 codes at their places in bf16.
-  static GEMMD_DEVICE std::uint32_t FromE4m3(std::uint32_t placed) {
-    constexpr std::uint32_t kTwoTo120 = 0x7b807b80;
-    return ptx::MultiplyBf16(placed, kTwoTo120);
+  // From floats of few bits and that bias, at their places in bf16: 2^(127 - bias) too small.
+  template <int kBias>
+  static GEMMD_DEVICE std::uint32_t FromPlaced(std::uint32_t placed) {
+    return ptx::MultiplyBf16(placed, (254 - kBias) * 0x00800080u);
+  }
+  // From the E5M2 codes in the upper (1) or lower (0) bytes of a word's halves. kAny: infinity and
+  // NaN too, where one more in the exponent carries: then the bits above it are to be set too.
+  template <bool kAny>
+  static GEMMD_DEVICE std::uint32_t FromE5m2(std::uint32_t word, int upper) {
+    const std::uint32_t signs = (upper == 1 ? word : word << 8) & 0x80008000;
+    std::uint32_t placed = ptx::MaskAndSet(upper == 1 ? word >> 3 : word << 5, 0x0fe00fe0, signs);
+    if constexpr (kAny) placed += ((placed + 0x00800080) & 0x10001000) * 7;
+    return FromPlaced<15>(placed);
   }
   static GEMMD_DEVICE void Multiply(float (&d)[4], const std::uint32_t (&a)[4],
                                     const std::uint32_t (&b)[2]) {
@@ -42,13 +54,21 @@ struct F16Rows {
   static constexpr ptx::WgmmaType kType = ptx::WgmmaType::kF16;
   static constexpr ptx::TensorElement kElement = ptx::TensorElement::kF16;
   static constexpr std::uint32_t kUnitBits = 0x6400;  // 1024
+  static constexpr std::uint32_t kMinus128Bits = 0xd800;
+  static constexpr bool kHoldsE5m2 = true;
   static GEMMD_DEVICE std::uint32_t Subtract(std::uint32_t a, std::uint32_t b) {
     return ptx::SubtractF16(a, b);
   }
-  static GEMMD_DEVICE std::uint32_t FromE4m3(std::uint32_t placed) {
-    constexpr std::uint32_t kTwoTo8 = 0x5c005c00;
+  template <int kBias>
+  static GEMMD_DEVICE std::uint32_t FromPlaced(std::uint32_t placed) {
     const std::uint32_t sign = placed & 0x80008000;
-    return ptx::MultiplyF16(ptx::MaskAndSet(placed << 3, 0x3f803f80, sign), kTwoTo8);
+    return ptx::MultiplyF16(ptx::MaskAndSet(placed << 3, 0x3f803f80, sign),
+                            (30 - kBias) * 0x04000400u);
+  }
+  // E5M2 is f16's upper byte.
+  template <bool kAny>
+  static GEMMD_DEVICE std::uint32_t FromE5m2(std::uint32_t word, int upper) {
+    return (upper == 1 ? word : word << 8) & 0xff00ff00;
   }
   static GEMMD_DEVICE void Multiply(float (&d)[4], const std::uint32_t (&a)[4],
                                     const std::uint32_t (&b)[2]) {
@@ -83,6 +103,9 @@ template <int kParts>
 struct alignas(8) FloatScales {
   float of[2 * kParts];
 };
+struct alignas(8) ByteScales {  // E8M0, of four parts
+  std::uint32_t word[2];        // of each line
+};
 // Sums that have got their scales.
 struct NoScales {};
 
@@ -97,10 +120,21 @@ GEMMD_DEVICE float ScaleOf(const FloatScales<kParts>& scales, int side, int part
                            bool /*are_bf16*/) {
   return scales.of[side * kParts + part];
 }
+// A byte is f32's exponent, but for 0, which is 2^-127: a subnormal number; and 255, which is NaN.
+GEMMD_DEVICE float ScaleOf(const ByteScales& scales, int side, int part, bool /*are_bf16*/) {
+  const std::uint32_t bits = (scales.word[side] >> (8 * part) & 0xff) << 23;
+  if (bits == 0x7f800000) return ptx::FloatOfBits(0x7fffffff);
+  return ptx::FloatOfBits(bits > 0x00400000 ? bits : 0x00400000);
+}
 GEMMD_DEVICE float ScaleOf(const NoScales& /*scales*/, int /*side*/, int /*part*/,
                            bool /*are_bf16*/) {
   return 1;
 }
+
+GEMMD_DEVICE void SetNan(FloatScales<1>& scales, int side) {
+  scales.of[side] = ptx::FloatOfBits(0x7fffffff);
+}
+GEMMD_DEVICE void SetNan(ByteScales& scales, int side) { scales.word[side] = 0xffffffff; }
 
 // The zero points of a pair of lines, in the same order, each a byte.
 template <int kParts>
@@ -135,23 +169,28 @@ struct OfFormat {
   static constexpr bool kHasParts = HasParts(kFormat);
   static constexpr int kParts = kHasParts ? ScalesOf(kFormat) : 1;
   static constexpr int kPartSteps = kSteps / kParts;
-  static constexpr int kStepWords = StepWords(CodeOf(kFormat));
-  static constexpr int kCodeBytes = CodeBytes(CodeOf(kFormat));
+  static constexpr Code kCode = CodeOf(kFormat);
+  static constexpr int kPairWords = PairWords(kCode);
+  static constexpr int kStepWords = StepWords(kCode);
+  static constexpr int kCodeLoads = kPairWords;  // of a lane, of 16 bytes each
+  static constexpr int kCodeBytes = CodeBytes(kCode);
   static constexpr int kScaleBytes = ScaleBytes(kFormat);
   static constexpr int kZeroBytes = ZeroBytes(kFormat);
+  static constexpr bool kHasNan = false;
+  static constexpr bool kHasOddCodes = false;
 };
 
 // A decoder has a unit's scales and zero points as a lane needs them: of lines `pair` and
 // `pair` + 8 of the strip. kIsChain: sums are not scaled, and run on from one group to the next.
 // kHasNan: codes may be NaN, which Decode() takes for numbers; then the scales of their lines have
-// to become NaN, which PoisonLines() does. A chain's Decode<true>() takes every scale, and
-// Decode<false>() those that weights usually have: without HasOddScale().
+// to become NaN, which PoisonLines() does. Decode<true>() takes every scale and code, and
+// Decode<false>() those that weights usually have: of a chain without HasOddScale(), and where it
+// kHasOddCodes words without OddBits().
 template <class Rows_, ZeroKind kZero_, CodeFormat kFormat = CodeFormat::kInt4>
 struct Int4Decoder : OfFormat<kFormat> {
   using Of = OfFormat<kFormat>;
   using Rows = Rows_;
   using Scales = HalfScales<Of::kParts>;
-  static constexpr bool kHasNan = false;
   static constexpr ZeroKind kZero = kZero_;
   static constexpr bool kHasZeros = kZero == ZeroKind::kPlane;
   static constexpr std::uint32_t kBoth = 0x00010001;
@@ -166,7 +205,7 @@ struct Int4Decoder : OfFormat<kFormat> {
   }
 
   // The fragment of a step of the group.
-  template <bool kAnyScale = false>
+  template <bool kAny = false>
   GEMMD_DEVICE void Decode(const std::uint32_t (&words)[Of::kStepWords], int step,
                            std::uint32_t (&fragment)[4]) const {
     const std::uint32_t zero[2] = {Zero(0, step / Of::kPartSteps), Zero(1, step / Of::kPartSteps)};
@@ -182,7 +221,7 @@ struct Int4Decoder : OfFormat<kFormat> {
   // As a code is stored, upon a unit.
   GEMMD_DEVICE std::uint32_t Zero(int side, int part) const {
     if constexpr (kHasZeros) return zeros.Of(side, part) + Rows::kUnitBits * kBoth;
-    return (Rows::kUnitBits + (kZero == ZeroKind::kEight ? 8 : 0)) * kBoth;
+    return (Rows::kUnitBits + (kZero == ZeroKind::kMiddle ? 8 : 0)) * kBoth;
   }
 };
 
@@ -200,8 +239,8 @@ struct Int8Decoder : OfFormat<kFormat> {
   using Of = OfFormat<kFormat>;
   using Rows = Rows_;
   using Scales = FloatScales<Of::kParts>;
-  static constexpr bool kHasNan = false;
-  static constexpr bool kHasZeros = kZero_ == ZeroKind::kPlane;
+  static constexpr ZeroKind kZero = kZero_;
+  static constexpr bool kHasZeros = kZero == ZeroKind::kPlane;
 
   Scales scales;
   ZeroPoints<Of::kParts> zeros;
@@ -211,12 +250,15 @@ struct Int8Decoder : OfFormat<kFormat> {
     if constexpr (kHasZeros) zeros.Load(zeros_at);
   }
 
-  template <bool kAnyScale = false>
+  template <bool kAny = false>
   GEMMD_DEVICE void Decode(const std::uint32_t (&words)[Of::kStepWords], int step,
                            std::uint32_t (&fragment)[4]) const {
     GEMMD_UNROLL
     for (int j = 0; j < 4; ++j) {
       fragment[j] = NumbersOfInt8<Rows>(words[j / 2] >> (j % 2 * 8));
+      if constexpr (kZero == ZeroKind::kMiddle) {
+        fragment[j] = Rows::Subtract(fragment[j], Rows::kMinus128Bits * 0x00010001);
+      }
       if constexpr (kHasZeros) {
         const std::uint32_t zero = NumbersOfInt8<Rows>(zeros.Of(j % 2, step / Of::kPartSteps));
         fragment[j] = Rows::Subtract(fragment[j], zero);
@@ -225,10 +267,15 @@ struct Int8Decoder : OfFormat<kFormat> {
   }
 };
 
-template <class Rows_>
-struct E4m3Decoder : OfFormat<CodeFormat::kE4m3> {
+// The scales of floats.
+template <CodeFormat kFormat>
+using ScalesOfFloats = std::conditional_t<HasParts(kFormat), ByteScales, FloatScales<1>>;
+
+template <class Rows_, CodeFormat kFormat = CodeFormat::kE4m3>
+struct E4m3Decoder : OfFormat<kFormat> {
+  using Of = OfFormat<kFormat>;
   using Rows = Rows_;
-  using Scales = FloatScales<1>;
+  using Scales = ScalesOfFloats<kFormat>;
   static constexpr bool kHasNan = true;
   static constexpr bool kHasZeros = false;
 
@@ -242,8 +289,8 @@ struct E4m3Decoder : OfFormat<CodeFormat::kE4m3> {
   }
 
   // NaN is the code whose bits but the sign are all set: one more carries into the bit above them.
-  template <bool kAnyScale = false>
-  GEMMD_DEVICE void Decode(const std::uint32_t (&words)[kStepWords], int /*step*/,
+  template <bool kAny = false>
+  GEMMD_DEVICE void Decode(const std::uint32_t (&words)[Of::kStepWords], int /*step*/,
                            std::uint32_t (&fragment)[4]) {
     GEMMD_UNROLL
     for (int w = 0; w < 2; ++w) {
@@ -252,8 +299,8 @@ struct E4m3Decoder : OfFormat<CodeFormat::kE4m3> {
           ptx::MaskAndSet(words[w] << 4, 0x80f080f0, words[w] >> 4 & 0x07000700);
       nan_bits[0] |= even + kLowestBits;
       nan_bits[1] |= odd + kLowestBits;
-      fragment[2 * w] = Rows::FromE4m3(even);
-      fragment[2 * w + 1] = Rows::FromE4m3(odd);
+      fragment[2 * w] = Rows::template FromPlaced<7>(even);
+      fragment[2 * w + 1] = Rows::template FromPlaced<7>(odd);
     }
   }
 
@@ -269,13 +316,90 @@ struct E4m3Decoder : OfFormat<CodeFormat::kE4m3> {
       for (std::uint32_t lane = 0; lane < 4; ++lane) {
         bits |= ptx::Shuffle(nan_bits[side], first + lane);
       }
-      if ((bits & kNan) != 0) of_lines.of[side] = ptx::FloatOfBits(0x7fffffff);
+      if ((bits & kNan) != 0) SetNan(of_lines, side);
     }
   }
 
  private:
   static constexpr std::uint32_t kLowestBits = 0x00100010;
   static constexpr std::uint32_t kNan = 0x08000800;
+};
+
+template <class Rows_, CodeFormat kFormat>
+struct E5m2Decoder : OfFormat<kFormat> {
+  using Of = OfFormat<kFormat>;
+  using Rows = Rows_;
+  using Scales = ScalesOfFloats<kFormat>;
+  static constexpr bool kHasZeros = false;
+  static constexpr bool kHasOddCodes = !Rows::kHoldsE5m2;
+
+  Scales scales;
+
+  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress /*zeros_at*/) {
+    scales = ptx::LoadShared<Scales>(scales_at);
+  }
+
+  // The highest bit of a byte is set if it is infinity or NaN, 0x7c or more but for the sign, and
+  // seldom else: four more turn that bit, or five where the byte below carries.
+  static GEMMD_DEVICE std::uint32_t OddBits(std::uint32_t word) {
+    return (word ^ (word + 0x04040404)) & 0x80808080;
+  }
+
+  template <bool kAny = false>
+  GEMMD_DEVICE void Decode(const std::uint32_t (&words)[Of::kStepWords], int /*step*/,
+                           std::uint32_t (&fragment)[4]) const {
+    GEMMD_UNROLL
+    for (int j = 0; j < 4; ++j) {
+      fragment[j] = Rows::template FromE5m2<kAny>(words[j / 2], j % 2);
+    }
+  }
+};
+
+// E3M2 and E2M3: a step's word of low bits, and that of two steps' high bits.
+template <class Rows_, CodeFormat kFormat>
+struct SixBitDecoder : OfFormat<kFormat> {
+  using Of = OfFormat<kFormat>;
+  using Rows = Rows_;
+  using Scales = ByteScales;
+  static constexpr bool kHasZeros = false;
+
+  Scales scales;
+
+  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress /*zeros_at*/) {
+    scales = ptx::LoadShared<Scales>(scales_at);
+  }
+
+  template <bool kAny = false>
+  GEMMD_DEVICE void Decode(const std::uint32_t (&words)[Of::kStepWords], int step,
+                           std::uint32_t (&fragment)[4]) const {
+    if (step % 2 == 0) {
+      DecodeOf<0>(words, fragment);
+    } else {
+      DecodeOf<1>(words, fragment);
+    }
+  }
+
+ private:
+  static constexpr bool kIsE3m2 = Of::kCode == Code::kE3m2;
+  static constexpr int kBias = kIsE3m2 ? 3 : 1;
+
+  template <int kStep>
+  static GEMMD_DEVICE void DecodeOf(const std::uint32_t (&words)[Of::kStepWords],
+                                    std::uint32_t (&fragment)[4]) {
+    fragment[0] = Number<kStep, 0>(words[0], words[1]);
+    fragment[1] = Number<kStep, 1>(words[0], words[1]);
+    fragment[2] = Number<kStep, 2>(words[0], words[1]);
+    fragment[3] = Number<kStep, 3>(words[0], words[1]);
+  }
+  template <int kStep, int kRegister>
+  static GEMMD_DEVICE std::uint32_t Number(std::uint32_t low, std::uint32_t high) {
+    const std::uint32_t upper =
+        ptx::RotateLeft(high, kSixBitRotation<Of::kCode, kStep, kRegister>) &
+        (kIsE3m2 ? 0x82008200 : 0x81008100);
+    const std::uint32_t placed = ptx::MaskAndSet(ptx::RotateLeft(low, 4 * kRegister),
+                                                 kIsE3m2 ? 0x01e001e0 : 0x00f000f0, upper);
+    return Rows::template FromPlaced<kBias>(placed);
+  }
 };
 
 // A word's eight E2M1 codes times 2^-126: a bf16 number's exponent of 0 makes it subnormal.
@@ -291,7 +415,6 @@ GEMMD_DEVICE void PlaceE2m1(std::uint32_t word, std::uint32_t (&values)[4]) {
 
 struct Mxfp4Decoder : OfFormat<CodeFormat::kMxfp4> {
   using Rows = Bf16Rows;
-  static constexpr bool kHasNan = false;
   static constexpr bool kHasZeros = false;
   static constexpr float kSumFactor = 4;  // of sums of what Decode() gives
 
@@ -309,16 +432,16 @@ struct Mxfp4Decoder : OfFormat<CodeFormat::kMxfp4> {
 
   // A quarter of the values, each exact: the largest would be infinite in bf16. Placed codes are
   // 2^126 times too small, so that factors are 2^124 scales; large ones come as two factors.
-  template <bool kAnyScale>
+  template <bool kAny>
   GEMMD_DEVICE void Decode(const std::uint32_t (&words)[kStepWords], int step,
                            std::uint32_t (&fragment)[4]) const {
     PlaceE2m1(words[0], fragment);
-    const std::uint32_t factors[2] = {Factor<kAnyScale>(scales[0], step / 2),
-                                      Factor<kAnyScale>(scales[1], step / 2)};
+    const std::uint32_t factors[2] = {Factor<kAny>(scales[0], step / 2),
+                                      Factor<kAny>(scales[1], step / 2)};
     GEMMD_UNROLL
     for (int j = 0; j < 4; ++j) {
       constexpr std::uint32_t kTwoTo124 = 0x7d807d80;
-      if constexpr (kAnyScale) fragment[j] = ptx::MultiplyBf16(fragment[j], kTwoTo124);
+      if constexpr (kAny) fragment[j] = ptx::MultiplyBf16(fragment[j], kTwoTo124);
       fragment[j] = ptx::MultiplyBf16(fragment[j], factors[j % 2]);
     }
   }
@@ -329,10 +452,10 @@ struct Mxfp4Decoder : OfFormat<CodeFormat::kMxfp4> {
   };
   // A byte is bf16's exponent, but for 0, which is 2^-127: a subnormal number; and 255, which is
   // NaN. Those below 128 may be 2^124 times as large.
-  template <bool kAnyScale>
+  template <bool kAny>
   static GEMMD_DEVICE std::uint32_t Factor(std::uint32_t scales_of_line, int nth) {
     const std::uint32_t exponents = ptx::ByteInHalves(scales_of_line, nth) * 128;
-    if constexpr (!kAnyScale) return exponents + 124 * 0x00800080;
+    if constexpr (!kAny) return exponents + 124 * 0x00800080;
     constexpr std::uint32_t kInfinities = 0x7f807f80;
     return exponents == kInfinities ? 0x7fff7fff : ptx::MaxOfHalves(exponents, 0x00400040);
   }
@@ -340,7 +463,6 @@ struct Mxfp4Decoder : OfFormat<CodeFormat::kMxfp4> {
 
 struct Nvfp4Decoder : OfFormat<CodeFormat::kNvfp4> {
   using Rows = Bf16Rows;
-  static constexpr bool kHasNan = false;
   static constexpr bool kHasZeros = false;
   static constexpr float kSumFactor = 128;  // of sums of what Decode() gives
 
@@ -365,32 +487,32 @@ struct Nvfp4Decoder : OfFormat<CodeFormat::kNvfp4> {
 
   // 2^-7 of the values, each exact: placed codes are 2^126 times too small, and the largest factor,
   // 2^119 scales, is just finite. A step is a scale's block.
-  template <bool kAnyScale>
+  template <bool kAny>
   GEMMD_DEVICE void Decode(const std::uint32_t (&words)[kStepWords], int step,
                            std::uint32_t (&fragment)[4]) const {
     PlaceE2m1(words[0], fragment);
-    const std::uint32_t factors[2] = {Factor<kAnyScale>(scales.word[step / 4], step % 4),
-                                      Factor<kAnyScale>(scales.word[2 + step / 4], step % 4)};
+    const std::uint32_t factors[2] = {Factor<kAny>(scales.word[step / 4], step % 4),
+                                      Factor<kAny>(scales.word[2 + step / 4], step % 4)};
     GEMMD_UNROLL
     for (int j = 0; j < 4; ++j) {
       constexpr std::uint32_t kTwoTo119 = 0x7b007b00;
-      if constexpr (kAnyScale) fragment[j] = ptx::MultiplyBf16(fragment[j], kTwoTo119);
+      if constexpr (kAny) fragment[j] = ptx::MultiplyBf16(fragment[j], kTwoTo119);
       fragment[j] = ptx::MultiplyBf16(fragment[j], factors[j % 2]);
     }
   }
 
  private:
   // A byte as sent has four bits of exponent, with a bias of 7, above three of fraction.
-  template <bool kAnyScale>
+  template <bool kAny>
   static GEMMD_DEVICE std::uint32_t Factor(std::uint32_t scales_of_line, int nth) {
     constexpr std::uint32_t kBoth = 0x00010001;
     const std::uint32_t packed = ptx::ByteInHalves(scales_of_line, nth);
     // The exponent's lowest bit is bf16's bit 7, and packing has taken one of it.
     constexpr std::uint32_t kExponent = (1 + 127 - 7 + 119) << 7;
-    if constexpr (!kAnyScale) return packed * 16 + kExponent * kBoth;
+    if constexpr (!kAny) return packed * 16 + kExponent * kBoth;
     const std::uint32_t sent = (packed + 8 * kBoth) & 0x00ff00ff;
-    const std::uint32_t scale =
-        Rows::FromE4m3(ptx::MaskAndSet(sent << 8, 0x80008000, sent << 4 & 0x07f007f0));
+    const std::uint32_t scale = Rows::template FromPlaced<7>(
+        ptx::MaskAndSet(sent << 8, 0x80008000, sent << 4 & 0x07f007f0));
     return (sent & 0x7f) == 0x7f ? 0x7fff7fff : scale;
   }
 };
@@ -399,13 +521,16 @@ struct Nvfp4Decoder : OfFormat<CodeFormat::kNvfp4> {
 GEMMD_DEVICE std::uint32_t WordOf(const ptx::Vector4& words, int w) {
   return w == 0 ? words.x : w == 1 ? words.y : w == 2 ? words.z : words.w;
 }
-// The words of a step, from a lane's loads, of which the first may be that of a later step.
-template <int kStepWords, int kLoads>
+// The words of a step, from a lane's loads, of which the first may be that of a later step. Those
+// of 6 bits have one of their own, and behind the next step's one for both.
+template <class Decoder, int kLoads>
 GEMMD_DEVICE void TakeWords(const ptx::Vector4 (&loads)[kLoads], int step,
-                            std::uint32_t (&words)[kStepWords]) {
+                            std::uint32_t (&words)[Decoder::kStepWords]) {
   GEMMD_UNROLL
-  for (int i = 0; i < kStepWords; ++i) {
-    const int nth = step * kStepWords + i;
+  for (int i = 0; i < Decoder::kStepWords; ++i) {
+    const int of_pair =
+        Decoder::kPairWords == 3 ? (i == 0 ? step % 2 : 2) : step % 2 * Decoder::kStepWords + i;
+    const int nth = step / 2 * Decoder::kPairWords + of_pair;
     words[i] = WordOf(loads[nth / 4 % kLoads], nth % 4);
   }
 }

@@ -80,12 +80,13 @@ class FewWarp {
  private:
   using Sums = float[Layout::kGroups][Layout::kSums];
   using Scales = typename Layout::HandedScales;
-  static constexpr int kCodeLoads = kSteps * Decoder::kStepWords / 4;  // a group
-  static constexpr int kLoads = Layout::kColumns == 8 ? 4 : 8;         // of ldmatrix, a group
-  static constexpr int kOwnSlabs = Layout::kGroups * kGroupSlabs;      // of a turn
+  static constexpr int kCodeLoads = Decoder::kCodeLoads;           // a group
+  static constexpr int kLoads = Layout::kColumns == 8 ? 4 : 8;     // of ldmatrix, a group
+  static constexpr int kOwnSlabs = Layout::kGroups * kGroupSlabs;  // of a turn
   // A's fragments of a turn are loaded at the end of the one before, unless there are too few
-  // registers for them.
-  static constexpr bool kLoadsAhead = Layout::kColumns == 8 || Layout::kGroups == 1;
+  // registers for them: for two groups, or beside sums of parts.
+  static constexpr bool kLoadsAhead =
+      Layout::kColumns == 8 || (Layout::kGroups == 1 && !Decoder::kHasParts);
   using Columns = std::uint32_t[kLoads][4];
 
   // From a group's scales to the next one's, in groups.
@@ -207,34 +208,59 @@ class FewWarp {
   // The first kCount groups that are loaded, interleaved.
   template <int kCount>
   GEMMD_DEVICE void Multiply(Sums& sums) {
+    if constexpr (Decoder::kHasOddCodes) {
+      if (ptx::AnyInWarp(HasOddCode<kCount>())) {
+        MultiplyLoaded<kCount, true>(sums);
+        return;
+      }
+    }
+    MultiplyLoaded<kCount, false>(sums);
+  }
+  template <int kCount>
+  GEMMD_DEVICE bool HasOddCode() const {
+    std::uint32_t odd = 0;
+    GEMMD_UNROLL
+    for (int q = 0; q < kCount; ++q) {
+      GEMMD_UNROLL
+      for (const ptx::Vector4& load : words_[q]) {
+        GEMMD_UNROLL
+        for (int w = 0; w < 4; ++w) odd |= Decoder::OddBits(WordOf(load, w));
+      }
+    }
+    return odd != 0;
+  }
+
+  // kAny: by code that takes every code of B.
+  template <int kCount, bool kAny>
+  GEMMD_DEVICE void MultiplyLoaded(Sums& sums) {
     if constexpr (kLoadsAhead) {
-      MultiplyParts<kCount, 0, kSteps>(sums, columns_);
+      MultiplyParts<kCount, kAny, 0, kSteps>(sums, columns_);
     } else {
       ptx::MbarrierWait(rows_full_, rows_parity_);
       Columns columns[kCount];
       GEMMD_UNROLL
       for (int q = 0; q < kCount; ++q) LoadColumns<0, kLoads / 2>(q, columns[q]);
-      MultiplyParts<kCount, 0, kSteps / 2>(sums, columns);
+      MultiplyParts<kCount, kAny, 0, kSteps / 2>(sums, columns);
       GEMMD_UNROLL
       for (int q = 0; q < kCount; ++q) LoadColumns<kLoads / 2, kLoads / 2>(q, columns[q]);
       ReleaseRows();
-      MultiplyParts<kCount, kSteps / 2, kSteps>(sums, columns);
+      MultiplyParts<kCount, kAny, kSteps / 2, kSteps>(sums, columns);
     }
   }
 
   // Steps of whole parts, of groups that have some.
-  template <int kCount, int kFirst, int kEnd, int kLoaded>
+  template <int kCount, bool kAny, int kFirst, int kEnd, int kLoaded>
   GEMMD_DEVICE void MultiplyParts(Sums& sums, const Columns (&columns)[kLoaded]) {
     if constexpr (!Decoder::kHasParts) {
-      MultiplySteps<kCount, kFirst, kEnd>(sums, columns);
+      MultiplySteps<kCount, kAny, kFirst, kEnd>(sums, columns);
     } else if constexpr (kFirst < kEnd) {
       constexpr int kNext = kFirst + Decoder::kPartSteps;
       Sums part;
       SetZero(part);
-      MultiplySteps<kCount, kFirst, kNext>(part, columns);
+      MultiplySteps<kCount, kAny, kFirst, kNext>(part, columns);
       GEMMD_UNROLL
       for (int q = 0; q < kCount; ++q) AddPart<kFirst / Decoder::kPartSteps>(q, part[q], sums[q]);
-      MultiplyParts<kCount, kNext, kEnd>(sums, columns);
+      MultiplyParts<kCount, kAny, kNext, kEnd>(sums, columns);
     }
   }
   template <int kPart>
@@ -249,16 +275,16 @@ class FewWarp {
     }
   }
 
-  template <int kCount, int kFirst, int kEnd, int kLoaded>
+  template <int kCount, bool kAny, int kFirst, int kEnd, int kLoaded>
   GEMMD_DEVICE void MultiplySteps(Sums& sums, const Columns (&columns)[kLoaded]) {
     GEMMD_UNROLL
     for (int step = kFirst; step < kEnd; ++step) {
       GEMMD_UNROLL
       for (int q = 0; q < kCount; ++q) {
         std::uint32_t words[Decoder::kStepWords];
-        TakeWords(words_[q], step, words);
+        TakeWords<Decoder>(words_[q], step, words);
         std::uint32_t fragment[4];
-        decoder_[q].Decode(words, step, fragment);
+        decoder_[q].template Decode<kAny>(words, step, fragment);
         if constexpr (Layout::kColumns == 8) {
           // Two steps a load.
           const int at = step % 2 * 2;

@@ -57,8 +57,8 @@ class ChainWarp {
 
  private:
   static constexpr int kEights = Layout::kColumns / 8;
-  static constexpr int kLoads = kEights * 4;                           // of ldmatrix, a group
-  static constexpr int kCodeLoads = kSteps * Decoder::kStepWords / 4;  // likewise
+  static constexpr int kLoads = kEights * 4;              // of ldmatrix, a group
+  static constexpr int kCodeLoads = Decoder::kCodeLoads;  // likewise
   struct Group {
     ptx::Vector4 words[kCodeLoads];
     std::uint32_t columns[kLoads][4];
@@ -152,14 +152,14 @@ class ChainWarp {
     }
   }
 
-  template <bool kAnyScale>
+  template <bool kAny>
   GEMMD_DEVICE void Multiply(const Decoder& decoder, const Group& group) {
     GEMMD_UNROLL
     for (int step = 0; step < kSteps; ++step) {
       std::uint32_t words[Decoder::kStepWords];
-      TakeWords(group.words, step, words);
+      TakeWords<Decoder>(group.words, step, words);
       std::uint32_t fragment[4];
-      decoder.template Decode<kAnyScale>(words, step, fragment);
+      decoder.template Decode<kAny>(words, step, fragment);
       GEMMD_UNROLL
       for (int eight = 0; eight < kEights; ++eight) {
         // A load has two steps of eight rows, or one of sixteen.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -166,7 +167,9 @@ absl::Status LaunchWideOf(const Problem& problem, const Arguments& arguments,
 
 inline ZeroKind ZeroKindOf(const Problem& problem) {
   if (problem.b_scaling.has_zero_points) return ZeroKind::kPlane;
-  return problem.b.type == DataType::kInt4 ? ZeroKind::kEight : ZeroKind::kNone;
+  // Their codes are packed as those of the other type.
+  const bool is_moved = problem.b.type == DataType::kInt4 || problem.b.type == DataType::kUint8;
+  return is_moved ? ZeroKind::kMiddle : ZeroKind::kNone;
 }
 
 // A decoder's type, for a function of its value.
@@ -175,27 +178,31 @@ struct TypeTag {
   using Type = T;
 };
 
+template <class Rows, ZeroKind kZero, CodeFormat kFormat>
+using IntegerDecoder =
+    std::conditional_t<CodeOf(kFormat) == Code::kInt4, Int4Decoder<Rows, kZero, kFormat>,
+                       Int8Decoder<Rows, kZero, kFormat>>;
+
 // Calls f(TypeTag<the decoder of B for A's type>()).
 template <CodeFormat kFormat, class Rows, class F>
 absl::Status WithDecoderOf(const Problem& problem, const F& f) {
   constexpr Code kCode = CodeOf(kFormat);
   if constexpr (kCode == Code::kE4m3) {
-    return f(TypeTag<E4m3Decoder<Rows>>());
-  } else if constexpr (kCode == Code::kInt8) {
-    return problem.b_scaling.has_zero_points
-               ? f(TypeTag<Int8Decoder<Rows, ZeroKind::kPlane, kFormat>>())
-               : f(TypeTag<Int8Decoder<Rows, ZeroKind::kNone, kFormat>>());
+    return f(TypeTag<E4m3Decoder<Rows, kFormat>>());
+  } else if constexpr (kCode == Code::kE5m2) {
+    return f(TypeTag<E5m2Decoder<Rows, kFormat>>());
+  } else if constexpr (CodeBits(kCode) == 6) {
+    return f(TypeTag<SixBitDecoder<Rows, kFormat>>());
   } else {
-    static_assert(kCode == Code::kInt4);
     switch (ZeroKindOf(problem)) {
       case ZeroKind::kNone:
-        return f(TypeTag<Int4Decoder<Rows, ZeroKind::kNone, kFormat>>());
-      case ZeroKind::kEight:
-        return f(TypeTag<Int4Decoder<Rows, ZeroKind::kEight, kFormat>>());
+        return f(TypeTag<IntegerDecoder<Rows, ZeroKind::kNone, kFormat>>());
+      case ZeroKind::kMiddle:
+        return f(TypeTag<IntegerDecoder<Rows, ZeroKind::kMiddle, kFormat>>());
       case ZeroKind::kPlane:
         break;
     }
-    return f(TypeTag<Int4Decoder<Rows, ZeroKind::kPlane, kFormat>>());
+    return f(TypeTag<IntegerDecoder<Rows, ZeroKind::kPlane, kFormat>>());
   }
 }
 template <CodeFormat kFormat, class F>

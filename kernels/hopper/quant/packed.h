@@ -8,8 +8,9 @@
 //
 //   (strip / 4 * groups + group) * 4 + strip % 4
 //
-//   codes         of 4 bits 1024 bytes, of 8 bits 2048: a lane's words, one or two a step, in
-//                 ascending steps; word x at x / 4 * 512 + lane * 16 + x % 4 * 4
+//   codes         of 4 bits 1024 bytes, of 6 bits 1536, of 8 bits 2048: a lane's words, two, three
+//                 or four for two steps, in ascending steps; word x at
+//                 x / 4 * 512 + lane * 16 + x % 4 * 4
 //   scales        for each `pair` those of line `pair`, then those of `pair` + 8: of either as many
 //                 as are for 128 of K, in ascending K
 //   zero points   likewise, each a byte
@@ -18,11 +19,12 @@
 // that of one group. One scale for several lines is repeated for each. A byte of nvfp4's scales is
 // 8 less than it was, modulo 256.
 //
-// A step's word has the eight codes of a lane's four registers of A's fragment
-// (kernels/ptx/mma_sync.h), or one has the four codes of registers 0 and 1, and one those of 2 and
-// 3. The code of register j, half h, is of line lane / 4 + j % 2 * 8 of the strip, and of the
-// step's K element lane % 4 * 2 + j / 2 * 8 + h. CodeBit() says where its bits are: an integer's
-// are together, those of E2M1 and E4M3 lie so that few shifts bring all to their places in bf16.
+// The code of register j, half h, of A's fragment (kernels/ptx/mma_sync.h) is of line
+// lane / 4 + j % 2 * 8 of the strip, and of the step's K element lane % 4 * 2 + j / 2 * 8 + h. A
+// step of 4 bits is a word; a step of 8 bits is two, of registers 0 and 1 and of 2 and 3. Two steps
+// of 6 bits are a word each of their codes' lowest four bits, and a third of the upper two of both.
+// CodePlace() says where a code's bits are: an integer's are together, those of floats lie so that
+// few shifts bring all to their places in bf16.
 // Codes and zero points of int4 are those of uint4, 8 more than they stand for, and those of uint8
 // are those of int8, 128 less. Padding, of N and K to 128, is zeros: its lines are not stored, and
 // where K ends A is zero.
@@ -50,6 +52,9 @@ enum class Code : std::uint8_t {
   kE2m1,
   kInt8,  // int8 and uint8
   kE4m3,
+  kE5m2,
+  kE3m2,
+  kE2m3,
 };
 
 // The codes of B with their scales.
@@ -59,15 +64,21 @@ enum class CodeFormat : std::uint8_t {
   kInt4G32,  // of 32
   kMxfp4,    // E2M1: E8M0 scales of 32 of K
   kNvfp4,    // E2M1: E4M3 scales of 16 of K, and one f32 for all
-  kInt8,     // int8, and uint8 with zero points: f32 scales of 128 of K, or of all of it
+  kInt8,     // int8 and uint8: f32 scales of 128 of K, or of all of it
   kInt8G64,  // of 64
   kInt8G32,  // of 32
-  kE4m3,     // E4M3: f32 scales of 128 of K, or of all of it
+  kE4m3,     // f32 scales of 128 of K, or of all of it
+  kE5m2,     // likewise
+  kMxE4m3,   // E8M0 scales of 32 of K: mxfp8 and mxfp6
+  kMxE5m2,
+  kMxE3m2,
+  kMxE2m3,
 };
 inline constexpr CodeFormat kCodeFormats[] = {
-    CodeFormat::kInt4,    CodeFormat::kInt4G64, CodeFormat::kInt4G32,
-    CodeFormat::kMxfp4,   CodeFormat::kNvfp4,   CodeFormat::kInt8,
-    CodeFormat::kInt8G64, CodeFormat::kInt8G32, CodeFormat::kE4m3};
+    CodeFormat::kInt4,   CodeFormat::kInt4G64, CodeFormat::kInt4G32, CodeFormat::kMxfp4,
+    CodeFormat::kNvfp4,  CodeFormat::kInt8,    CodeFormat::kInt8G64, CodeFormat::kInt8G32,
+    CodeFormat::kE4m3,   CodeFormat::kE5m2,    CodeFormat::kMxE4m3,  CodeFormat::kMxE5m2,
+    CodeFormat::kMxE3m2, CodeFormat::kMxE2m3};
 
 struct FormatTraits {
   Code code;
@@ -93,9 +104,19 @@ constexpr FormatTraits TraitsOf(CodeFormat format) {
     case CodeFormat::kInt8G32:
       return {Code::kInt8, 4, 4};
     case CodeFormat::kE4m3:
+      return {Code::kE4m3, 1, 4};
+    case CodeFormat::kE5m2:
+      return {Code::kE5m2, 1, 4};
+    case CodeFormat::kMxE4m3:
+      return {Code::kE4m3, 4, 1};
+    case CodeFormat::kMxE5m2:
+      return {Code::kE5m2, 4, 1};
+    case CodeFormat::kMxE3m2:
+      return {Code::kE3m2, 4, 1};
+    case CodeFormat::kMxE2m3:
       break;
   }
-  return {Code::kE4m3, 1, 4};
+  return {Code::kE2m3, 4, 1};
 }
 constexpr Code CodeOf(CodeFormat format) { return TraitsOf(format).code; }
 
@@ -103,10 +124,14 @@ constexpr Code CodeOf(CodeFormat format) { return TraitsOf(format).code; }
 constexpr bool IsChain(CodeFormat format) {
   return format == CodeFormat::kMxfp4 || format == CodeFormat::kNvfp4;
 }
-constexpr int CodeBits(Code code) { return code == Code::kInt4 || code == Code::kE2m1 ? 4 : 8; }
+constexpr int CodeBits(Code code) {
+  if (code == Code::kInt4 || code == Code::kE2m1) return 4;
+  return code == Code::kE3m2 || code == Code::kE2m3 ? 6 : 8;
+}
 constexpr int CodeBits(CodeFormat format) { return CodeBits(CodeOf(format)); }
-// The words of a lane's step.
-constexpr int StepWords(Code code) { return CodeBits(code) / 4; }
+// The words of a lane's two steps, and those of them that one step reads: of 6 bits, one is both's.
+constexpr int PairWords(Code code) { return CodeBits(code) / 2; }
+constexpr int StepWords(Code code) { return (PairWords(code) + 1) / 2; }
 
 // Scales of a line's group, and the K that one is for.
 constexpr int ScalesOf(CodeFormat format) { return TraitsOf(format).scales; }
@@ -144,27 +169,52 @@ constexpr int E4m3Bit(int j, int half, int bit) {
   if (j % 2 == 0) return 16 * half + in_bf16;
   return 16 * half + (bit == 7 || bit < 4 ? in_bf16 - 4 : in_bf16 + 4);
 }
-constexpr int CodeBit(Code code, int j, int half, int bit) {
+// A word of the lowest four bits of a step's codes of 6 bits, turned to the left by four times j,
+// has those of register j in place: together. The word of both steps' upper two bits has them, the
+// exponent's highest and the sign, when it is turned by this.
+constexpr int SixBitRotation(Code code, int step, int j) {
+  constexpr int kOfE3m2[] = {0, 4, 8, 28, 1, 5, 9, 29};
+  constexpr int kOfE2m3[] = {0, 2, 4, 6, 8, 26, 28, 30};
+  return (code == Code::kE3m2 ? kOfE3m2 : kOfE2m3)[step * 4 + j];
+}
+constexpr int SixBitPlace(Code code, int step, int j, int half, int bit) {
+  const int in_bf16 = bit == 5 ? 15 : bit + (code == Code::kE3m2 ? 5 : 4);
+  const int rotation = bit < 4 ? 4 * j : SixBitRotation(code, step, j);
+  const int word = bit < 4 ? step : 2;
+  return 32 * word + (in_bf16 + 16 * half + 32 - rotation) % 32;
+}
+// The place of bit `bit` (0 the lowest) of the code of register j, half `half`, of step 0 or 1, in
+// the words of both, the first of which has bits 0 to 31.
+constexpr int CodePlace(Code code, int step, int j, int half, int bit) {
+  const int of_four = 32 * step;
+  const int of_eight = 64 * step + 32 * (j / 2);
   switch (code) {
     case Code::kE2m1:
-      return E2m1Bit(j, half, bit);
+      return of_four + E2m1Bit(j, half, bit);
     case Code::kInt8:
-      return 16 * half + 8 * (j % 2) + bit;
+    case Code::kE5m2:
+      return of_eight + 16 * half + 8 * (j % 2) + bit;
     case Code::kE4m3:
-      return E4m3Bit(j, half, bit);
+      return of_eight + E4m3Bit(j, half, bit);
+    case Code::kE3m2:
+    case Code::kE2m3:
+      return SixBitPlace(code, step, j, half, bit);
     case Code::kInt4:
       break;
   }
-  return 16 * half + 4 * j + bit;
+  return of_four + 16 * half + 4 * j + bit;
 }
 // For device code, which may not call them.
 template <int kRegister, int kBit>
 inline constexpr int kE2m1Rotation = E2m1Rotation(kRegister, kBit);
-template <Code kCode, int kRegister, int kHalf, int kBit>
-inline constexpr int kCodeBit = CodeBit(kCode, kRegister, kHalf, kBit);
+template <Code kCode, int kStep, int kRegister>
+inline constexpr int kSixBitRotation = SixBitRotation(kCode, kStep, kRegister);
+template <Code kCode, int kStep, int kRegister, int kHalf, int kBit>
+inline constexpr int kCodePlace = CodePlace(kCode, kStep, kRegister, kHalf, kBit);
 
-// The number that is taken from a stored code: one for all of them, or one for each scale.
-enum class ZeroKind : std::uint8_t { kNone, kEight, kPlane };
+// The number that is taken from a stored code: none, the middle of the range that another type's
+// codes are moved by (8 of 4 bits, -128 of 8), or one for each scale.
+enum class ZeroKind : std::uint8_t { kNone, kMiddle, kPlane };
 
 constexpr std::int64_t GroupsOf(std::int64_t k) { return (k + kGroupK - 1) / kGroupK; }
 // Always two or more: the kernels' blocks have as many.

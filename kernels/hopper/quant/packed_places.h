@@ -27,13 +27,11 @@ struct PackedPlaces {
   std::uint32_t bias = 0;
 };
 
-// The elements of a plane of scales or zero points. Packing adds `bias` to a byte, and keeps the
-// bits of `mask`.
+// The elements of a plane of scales or zero points. Packing adds `bias` to a byte, modulo 256.
 struct VectorElements {
   std::int64_t size;   // bytes
   std::int64_t count;  // of a line's group
   std::uint32_t bias;
-  std::uint32_t mask;
 };
 
 constexpr CodeFormat ByScaleK(std::uint16_t k, CodeFormat of_32, CodeFormat of_64,
@@ -52,7 +50,13 @@ inline CodeFormat CodeFormatOf(const Problem& problem) {
       return ByScaleK(scaling.block_k, CodeFormat::kInt8G32, CodeFormat::kInt8G64,
                       CodeFormat::kInt8);
     case DataType::kFp8E4M3:
-      return CodeFormat::kE4m3;
+      return scaling.type == DataType::kE8M0 ? CodeFormat::kMxE4m3 : CodeFormat::kE4m3;
+    case DataType::kFp8E5M2:
+      return scaling.type == DataType::kE8M0 ? CodeFormat::kMxE5m2 : CodeFormat::kE5m2;
+    case DataType::kFp6E3M2:
+      return CodeFormat::kMxE3m2;
+    case DataType::kFp6E2M3:
+      return CodeFormat::kMxE2m3;
     default:
       return ByScaleK(scaling.block_k, CodeFormat::kInt4G32, CodeFormat::kInt4G64,
                       CodeFormat::kInt4);
@@ -93,15 +97,11 @@ inline PackedPlaces PlacesOf(const Problem& problem) {
   return places;
 }
 
-// Zero points of 4 bits are 0 to 15 with their bias.
 inline VectorElements ElementsOf(const PackedPlaces& places, WeightPlane plane) {
   const FormatTraits traits = TraitsOf(places.format);
-  if (plane == WeightPlane::kScales) {
-    const std::uint32_t bias = places.format == CodeFormat::kNvfp4 ? kNvfp4ScaleBias : 0;
-    return {traits.scale_size, traits.scales, bias, ~0U};
-  }
-  const std::uint32_t mask = (1U << CodeBits(traits.code)) - 1;
-  return {1, traits.scales, places.bias, mask};
+  if (plane == WeightPlane::kZeroPoints) return {1, traits.scales, places.bias};
+  const std::uint32_t bias = places.format == CodeFormat::kNvfp4 ? kNvfp4ScaleBias : 0;
+  return {traits.scale_size, traits.scales, bias};
 }
 
 // Bytes of a piece of the packed plane.

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/numbers/quant/packed_codes.h"
 #include "kernels/hopper/quant/packed.h"
 #include "kernels/hopper/quant/packed_places.h"
 #include "kernels/hopper/quant/packing_entries.h"
@@ -35,46 +36,45 @@ Piece PieceOf(std::int64_t groups, std::int64_t index) {
           chunk_group % groups};
 }
 
-void SetCode(std::uint8_t* codes, Code type, std::int64_t index, std::uint32_t code) {
-  if (hopper::quant::CodeBits(type) == 8) {
-    codes[index] = static_cast<std::uint8_t>(code);
-    return;
-  }
-  const auto shift = static_cast<std::uint32_t>(index % 2 * 4);
-  std::uint8_t& byte = codes[index / 2];
-  byte = static_cast<std::uint8_t>((byte & ~(15U << shift)) | code << shift);
-}
-
-// The code of register j, half `half`.
-std::uint32_t CodeIn(std::uint32_t word, Code type, int j, int half) {
+// The code of register j, half `half`, of step 0 or 1, in the words of both.
+std::uint32_t CodeIn(const std::uint32_t* words, Code type, int step, int j, int half) {
   std::uint32_t value = 0;
   for (int bit = 0; bit < hopper::quant::CodeBits(type); ++bit) {
-    value |= (word >> hopper::quant::CodeBit(type, j, half, bit) & 1) << bit;
+    const int place = hopper::quant::CodePlace(type, step, j, half, bit);
+    value |= (words[place / 32] >> (place % 32) & 1) << bit;
   }
   return value;
 }
 
+// The codes of a lane's two steps.
+void UnpackPair(const PackedPlaces& places, const Piece& piece, int lane, int pair,
+                const std::uint32_t* words, std::uint8_t* to) {
+  const Code type = hopper::quant::CodeOf(places.format);
+  for (int nth = 0; nth < 16; ++nth) {
+    const int step = nth / 8;
+    const int j = nth / 2 % 4;
+    const int half = nth % 2;
+    const std::int64_t line = piece.first_line + lane / 4 + j % 2 * 8;
+    const std::int64_t k = piece.group * hopper::quant::kGroupK +
+                           (pair * 2 + step) * hopper::quant::kStepK + lane % 4 * 2 + j / 2 * 8 +
+                           half;
+    if (line >= places.n || k >= places.k) continue;
+    StoreCode(to, hopper::quant::CodeBits(type), line * places.line_stride + k * places.k_stride,
+              CodeIn(words, type, step, j, half) ^ places.bias);
+  }
+}
+
 void UnpackCodes(const PackedPlaces& places, const Piece& piece, const std::uint8_t* from,
                  std::uint8_t* to) {
-  const Code type = hopper::quant::CodeOf(places.format);
-  const int words = hopper::quant::StepWords(type);  // of a step
-  const int registers = 4 / words;                   // of a word
-  for (std::int64_t at = 0; at < hopper::quant::CodeBytes(type); at += 4) {
-    std::uint32_t word = 0;
-    std::memcpy(&word, from + at, sizeof word);
-    const std::int64_t lane = at % 512 / 16;
-    const std::int64_t nth = at / 512 * 4 + at % 16 / 4;
-    for (int code = 0; code < 2 * registers; ++code) {
-      const int j = static_cast<int>(nth % words) * registers + code / 2;
-      const int half = code % 2;
-      const std::int64_t side = j % 2;
-      const std::int64_t k_half = j / 2;
-      const std::int64_t line = piece.first_line + lane / 4 + side * 8;
-      const std::int64_t k = piece.group * hopper::quant::kGroupK +
-                             nth / words * hopper::quant::kStepK + lane % 4 * 2 + k_half * 8 + half;
-      if (line >= places.n || k >= places.k) continue;
-      SetCode(to, type, line * places.line_stride + k * places.k_stride,
-              CodeIn(word, type, j, half) ^ places.bias);
+  const int count = hopper::quant::PairWords(hopper::quant::CodeOf(places.format));
+  for (int lane = 0; lane < 32; ++lane) {
+    for (int pair = 0; pair < hopper::quant::kSteps / 2; ++pair) {
+      std::uint32_t words[4] = {};
+      for (int i = 0; i < count; ++i) {
+        const int nth = pair * count + i;
+        std::memcpy(&words[i], from + nth / 4 * 512 + lane * 16 + nth % 4 * 4, sizeof words[i]);
+      }
+      UnpackPair(places, piece, lane, pair, words, to);
     }
   }
 }
@@ -110,6 +110,10 @@ bool TakesScales(CodeFormat format, const Scaling& scaling) {
     case CodeFormat::kInt4G32:
       return are_of_group && IsHalf(scaling.type);
     case CodeFormat::kMxfp4:
+    case CodeFormat::kMxE4m3:
+    case CodeFormat::kMxE5m2:
+    case CodeFormat::kMxE3m2:
+    case CodeFormat::kMxE2m3:
       return are_of_group && scaling.type == DataType::kE8M0;
     case CodeFormat::kNvfp4:
       return are_of_group && scaling.type == DataType::kFp8E4M3;
@@ -118,6 +122,7 @@ bool TakesScales(CodeFormat format, const Scaling& scaling) {
       return are_of_group && are_f32;
     case CodeFormat::kInt8:
     case CodeFormat::kE4m3:
+    case CodeFormat::kE5m2:
       break;
   }
   const bool are_of_block = scaling.block_lines == 128 && scaling.block_k == hopper::quant::kGroupK;
@@ -132,10 +137,14 @@ const char* ScalesTaken(Code type) {
       return "e8m0 scales of 1 x 32, or fp8_e4m3 ones of 1 x 16 with one of the tensor,";
     case Code::kInt8:
       return "f32 scales of 1 x 32, 1 x 64, 1 x 128, of 128 x 128 or of all of K";
+    case Code::kE3m2:
+    case Code::kE2m3:
+      return "e8m0 scales of 1 x 32";
     case Code::kE4m3:
+    case Code::kE5m2:
       break;
   }
-  return "f32 scales of 1 x 128, of 128 x 128 or of all of K";
+  return "f32 scales of 1 x 128, of 128 x 128 or of all of K, or e8m0 ones of 1 x 32,";
 }
 
 // The rejection by the types of A and B, whatever their shapes.
@@ -144,13 +153,7 @@ std::string FormatRejection(const Problem& problem) {
     return absl::StrCat("takes A of f16 or bf16, not ", Name(problem.a.type));
   }
   const DataType b = problem.b.type;
-  if (b != DataType::kInt4 && b != DataType::kUint4 && b != DataType::kFp4E2M1 &&
-      b != DataType::kInt8 && b != DataType::kUint8 && b != DataType::kFp8E4M3) {
-    return absl::StrCat("takes B of int4, uint4, int8, uint8, fp4_e2m1 or fp8_e4m3, not ", Name(b));
-  }
-  if (b == DataType::kUint8 && !problem.b_scaling.has_zero_points) {
-    return "takes B of uint8 with zero points alone";
-  }
+  if (!IsQuantizedType(b)) return absl::StrCat("takes B of quantized weights, not ", Name(b));
   const CodeFormat format = CodeFormatOf(problem);
   if (!TakesScales(format, problem.b_scaling)) {
     return absl::StrCat("takes ", ScalesTaken(hopper::quant::CodeOf(format)), " for B of ", Name(b),

@@ -31,49 +31,52 @@ GEMMD_DEVICE PackedUnit UnitOf(std::int64_t groups, std::int64_t index) {
           chunk_group % groups};
 }
 
-// The bits of a code, for device code.
+// Constants of a code, for device code.
 template <Code kCode>
 inline constexpr int kCodeBits = CodeBits(kCode);
+template <Code kCode>
+inline constexpr int kPairWords = PairWords(kCode);
 
-// A code in its word; and the word of some of a lane's registers, whose codes code_of(j, half)
-// gives.
-template <Code kCode, int kRegister, int kHalf, int kBit = 0>
-GEMMD_DEVICE std::uint32_t PlacedCode(std::uint32_t code) {
-  const std::uint32_t placed = ((code >> kBit) & 1) << kCodeBit<kCode, kRegister, kHalf, kBit>;
-  if constexpr (kBit + 1 == kCodeBits<kCode>) {
-    return placed;
-  } else {
-    return placed | PlacedCode<kCode, kRegister, kHalf, kBit + 1>(code);
-  }
-}
-template <Code kCode, int kRegister, int kEnd, class CodeOf>
-GEMMD_DEVICE std::uint32_t PackedWord(const CodeOf& code_of) {
-  if constexpr (kRegister == kEnd) {
+// Adds what a word of two steps has of a code, and of all codes, which code_of(step, j, half)
+// gives: `kNth` counts them.
+template <Code kCode, int kWord, int kNth, int kBit>
+GEMMD_DEVICE std::uint32_t PlacedBits(std::uint32_t code) {
+  if constexpr (kBit == kCodeBits<kCode>) {
     return 0;
   } else {
-    return PlacedCode<kCode, kRegister, 0>(code_of(kRegister, 0)) |
-           PlacedCode<kCode, kRegister, 1>(code_of(kRegister, 1)) |
-           PackedWord<kCode, kRegister + 1, kEnd>(code_of);
+    constexpr int kPlace = kCodePlace<kCode, kNth / 8, kNth / 2 % 4, kNth % 2, kBit>;
+    const std::uint32_t others = PlacedBits<kCode, kWord, kNth, kBit + 1>(code);
+    if constexpr (kPlace / 32 != kWord) return others;
+    return others | ((code >> kBit) & 1) << (kPlace % 32);
   }
 }
-// Word `nth` of a step.
-template <Code kCode, class CodeOf>
-GEMMD_DEVICE std::uint32_t StepWord(std::uint32_t nth, const CodeOf& code_of) {
-  if constexpr (kCodeBits<kCode> == 4) {
-    return PackedWord<kCode, 0, 4>(code_of);
+template <Code kCode, int kWord, int kNth = 0, class CodesOfLane>
+GEMMD_DEVICE std::uint32_t PackedWord(const CodesOfLane& code_of) {
+  if constexpr (kNth == 16) {
+    return 0;
   } else {
-    return nth == 0 ? PackedWord<kCode, 0, 2>(code_of) : PackedWord<kCode, 2, 4>(code_of);
+    return PlacedBits<kCode, kWord, kNth, 0>(code_of(kNth / 8, kNth / 2 % 4, kNth % 2)) |
+           PackedWord<kCode, kWord, kNth + 1>(code_of);
+  }
+}
+// Calls store(word, its bits) for the words of two steps.
+template <Code kCode, int kWord = 0, class CodesOfLane, class Store>
+GEMMD_DEVICE void PackPair(const CodesOfLane& code_of, const Store& store) {
+  if constexpr (kWord < kPairWords<kCode>) {
+    store(kWord, PackedWord<kCode, kWord>(code_of));
+    PackPair<kCode, kWord + 1>(code_of, store);
   }
 }
 
-// A code as it was sent: of 4 bits two are in a byte, the even one low.
+// A code as it was sent: lowest bits first, without gaps.
 template <Code kCode>
 GEMMD_DEVICE std::uint32_t SentCode(const std::uint8_t* codes, std::int64_t at) {
-  if constexpr (kCodeBits<kCode> == 4) {
-    return (ptx::LoadGlobal(codes + at / 2) >> (at % 2 * 4)) & 15u;
-  } else {
-    return ptx::LoadGlobal(codes + at);
-  }
+  constexpr int kBits = kCodeBits<kCode>;
+  if constexpr (kBits == 8) return ptx::LoadGlobal(codes + at);
+  const std::int64_t bit = at * kBits;
+  std::uint32_t bits = ptx::LoadGlobal(codes + bit / 8);
+  if (bit % 8 + kBits > 8) bits |= std::uint32_t{ptx::LoadGlobal(codes + bit / 8 + 1)} << 8;
+  return (bits >> (bit % 8)) & ((1u << kBits) - 1);
 }
 
 // A warp for a unit.
@@ -82,7 +85,6 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kPackingThreads, 2)
     PackCodes(GEMMD_GRID_CONSTANT const PackingParams params) {
   constexpr int kWarps = kPackingThreads / 32;
   constexpr int kUnitBytes = 256 * kCodeBits<kCode>;
-  constexpr std::uint32_t kWords = kCodeBits<kCode> / 4;  // of a step
   const PackedPlaces& places = params.places;
   const auto* const codes = static_cast<const std::uint8_t*>(params.sent);
   const std::uint32_t lane = ptx::LaneIndex();
@@ -90,19 +92,20 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kPackingThreads, 2)
        index < places.units; index += std::int64_t{ptx::GridSizeX()} * kWarps) {
     const PackedUnit unit = UnitOf(places.groups, index);
     std::uint8_t* const to = static_cast<std::uint8_t*>(params.packed) + index * kUnitBytes;
-    for (std::uint32_t word = 0; word < kSteps * kWords; ++word) {
-      const std::uint32_t step = word / kWords;
-      const auto code_of = [&](int j, int half) {
+    for (int pair = 0; pair < kSteps / 2; ++pair) {
+      const auto code_of = [&](int step, int j, int half) {
         const std::int64_t line = unit.first_line + lane / 4 + j % 2 * 8;
         const std::int64_t k =
-            unit.group * kGroupK + step * kStepK + lane % 4 * 2 + j / 2 * 8 + half;
+            unit.group * kGroupK + (pair * 2 + step) * kStepK + lane % 4 * 2 + j / 2 * 8 + half;
         if (line >= places.n || k >= places.k) return 0u;
         return SentCode<kCode>(codes, line * places.line_stride + k * places.k_stride) ^
                places.bias;
       };
-      ptx::StoreGlobal(
-          reinterpret_cast<std::uint32_t*>(to + word / 4 * 512 + lane * 16 + word % 4 * 4),
-          StepWord<kCode>(word % kWords, code_of));
+      PackPair<kCode>(code_of, [&](int word, std::uint32_t bits) {
+        const int nth = pair * kPairWords<kCode> + word;
+        ptx::StoreGlobal(
+            reinterpret_cast<std::uint32_t*>(to + nth / 4 * 512 + lane * 16 + nth % 4 * 4), bits);
+      });
     }
   }
 }
@@ -126,9 +129,7 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kPackingThreads, 2)
       value = ptx::LoadGlobal(static_cast<const Element*>(params.sent) +
                               line / places.scale_lines * places.scale_line_stride +
                               block * places.scale_block_stride);
-      if constexpr (sizeof(Element) == 1) {
-        value = static_cast<Element>((value + elements.bias) & elements.mask);
-      }
+      if constexpr (sizeof(Element) == 1) value = static_cast<Element>(value + elements.bias);
     }
     ptx::StoreGlobal(static_cast<Element*>(params.packed) + at, value);
   }

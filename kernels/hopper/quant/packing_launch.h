@@ -56,9 +56,15 @@ inline absl::Status LaunchPacking(const Problem& problem, WeightPlane plane, con
     case Code::kInt8:
       return launch(PackCodes<Code::kInt8>);
     case Code::kE4m3:
+      return launch(PackCodes<Code::kE4m3>);
+    case Code::kE5m2:
+      return launch(PackCodes<Code::kE5m2>);
+    case Code::kE3m2:
+      return launch(PackCodes<Code::kE3m2>);
+    case Code::kE2m3:
       break;
   }
-  return launch(PackCodes<Code::kE4m3>);
+  return launch(PackCodes<Code::kE2m3>);
 }
 
 }  // namespace GEMMD_BACKEND

@@ -10,12 +10,17 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/hopper/common/operand_rules.h"
 #include "kernels/hopper/quant/few_e4m3_entries.h"
+#include "kernels/hopper/quant/few_e5m2_entries.h"
 #include "kernels/hopper/quant/few_int4_entries.h"
 #include "kernels/hopper/quant/few_int4_g32_entries.h"
 #include "kernels/hopper/quant/few_int4_g64_entries.h"
 #include "kernels/hopper/quant/few_int8_entries.h"
 #include "kernels/hopper/quant/few_int8_g32_entries.h"
 #include "kernels/hopper/quant/few_int8_g64_entries.h"
+#include "kernels/hopper/quant/few_mx_e2m3_entries.h"
+#include "kernels/hopper/quant/few_mx_e3m2_entries.h"
+#include "kernels/hopper/quant/few_mx_e4m3_entries.h"
+#include "kernels/hopper/quant/few_mx_e5m2_entries.h"
 #include "kernels/hopper/quant/few_mxfp4_entries.h"
 #include "kernels/hopper/quant/few_nvfp4_entries.h"
 #include "kernels/hopper/quant/forms.h"
@@ -23,12 +28,17 @@
 #include "kernels/hopper/quant/packing.h"
 #include "kernels/hopper/quant/tilings.h"
 #include "kernels/hopper/quant/wide_e4m3_entries.h"
+#include "kernels/hopper/quant/wide_e5m2_entries.h"
 #include "kernels/hopper/quant/wide_int4_entries.h"
 #include "kernels/hopper/quant/wide_int4_g32_entries.h"
 #include "kernels/hopper/quant/wide_int4_g64_entries.h"
 #include "kernels/hopper/quant/wide_int8_entries.h"
 #include "kernels/hopper/quant/wide_int8_g32_entries.h"
 #include "kernels/hopper/quant/wide_int8_g64_entries.h"
+#include "kernels/hopper/quant/wide_mx_e2m3_entries.h"
+#include "kernels/hopper/quant/wide_mx_e3m2_entries.h"
+#include "kernels/hopper/quant/wide_mx_e4m3_entries.h"
+#include "kernels/hopper/quant/wide_mx_e5m2_entries.h"
 #include "kernels/hopper/quant/wide_mxfp4_entries.h"
 #include "kernels/hopper/quant/wide_nvfp4_entries.h"
 
@@ -45,6 +55,7 @@ using hopper::quant::QuickestForm;
 using hopper::quant::Takes;
 
 constexpr char kFourBits[] = "4-bit weights decoded in registers, read once as their four bits";
+constexpr char kSixBits[] = "6-bit weights decoded in registers, read once as their six bits";
 constexpr char kBytes[] = "8-bit weights decoded in registers, read once as their byte";
 
 // An entry, of some formats: those for whose types of B it has one name.
@@ -57,8 +68,11 @@ constexpr EntryTraits kInt4 = {"sm90/packed_int4", "int4 or uint4", kFourBits};
 constexpr EntryTraits kMxfp4 = {"sm90/packed_mxfp4", "mxfp4", kFourBits};
 constexpr EntryTraits kNvfp4 = {"sm90/packed_nvfp4", "nvfp4", kFourBits};
 constexpr EntryTraits kInt8 = {"sm90/packed_int8", "int8 or uint8", kBytes};
-constexpr EntryTraits kFp8 = {"sm90/packed_fp8", "fp8_e4m3", kBytes};
-constexpr const EntryTraits* kEntries[] = {&kInt4, &kMxfp4, &kNvfp4, &kInt8, &kFp8};
+constexpr EntryTraits kFp8 = {"sm90/packed_fp8", "fp8_e4m3 or fp8_e5m2", kBytes};
+constexpr EntryTraits kMxfp8 = {"sm90/packed_mxfp8", "mxfp8", kBytes};
+constexpr EntryTraits kMxfp6 = {"sm90/packed_mxfp6", "mxfp6", kSixBits};
+constexpr const EntryTraits* kEntries[] = {&kInt4, &kMxfp4, &kNvfp4, &kInt8,
+                                           &kFp8,  &kMxfp8, &kMxfp6};
 
 const EntryTraits* EntryOf(CodeFormat format) {
   switch (format) {
@@ -75,9 +89,16 @@ const EntryTraits* EntryOf(CodeFormat format) {
     case CodeFormat::kInt8G32:
       return &kInt8;
     case CodeFormat::kE4m3:
+    case CodeFormat::kE5m2:
+      return &kFp8;
+    case CodeFormat::kMxE4m3:
+    case CodeFormat::kMxE5m2:
+      return &kMxfp8;
+    case CodeFormat::kMxE3m2:
+    case CodeFormat::kMxE2m3:
       break;
   }
-  return &kFp8;
+  return &kMxfp6;
 }
 
 using Launch = absl::Status(const Problem&, const Arguments&, const LaunchTarget&);
@@ -101,6 +122,11 @@ Launch* LaunchOf(const Form& form, const LaunchTarget& target) {
     GEMMD_CASE(Int8G64)
     GEMMD_CASE(Int8G32)
     GEMMD_CASE(E4m3)
+    GEMMD_CASE(E5m2)
+    GEMMD_CASE(MxE4m3)
+    GEMMD_CASE(MxE5m2)
+    GEMMD_CASE(MxE3m2)
+    GEMMD_CASE(MxE2m3)
   }
 #undef GEMMD_CASE
   return nullptr;

@@ -269,13 +269,16 @@ class WideConsumer {
   using Sums = float[Layout::kSums];
   using Totals = float[Layout::kLineBlocks][Layout::kSums];
   using Fragments = std::uint32_t[Layout::kBatch][4];
-  // Steps of a load of codes, and loads of a batch.
-  static constexpr int kLoadSteps = 4 / Decoder::kStepWords;
-  static constexpr int kCodeLoads = Layout::kBatch < kLoadSteps ? 1 : Layout::kBatch / kLoadSteps;
+  // Steps of a load of codes, and loads of a batch. Those of 6 bits are loaded at once.
+  static constexpr bool kHasSixBits = Decoder::kPairWords == 3;
+  static constexpr int kLoadSteps = kHasSixBits ? kSteps : 4 / Decoder::kStepWords;
+  static constexpr int kCodeLoads = kHasSixBits                   ? Decoder::kCodeLoads
+                                    : Layout::kBatch < kLoadSteps ? 1
+                                                                  : Layout::kBatch / kLoadSteps;
   static constexpr int kIndices = Layout::kBatches * Layout::kLineBlocks;  // of a stage
   static constexpr bool kStaggers = Layout::kGroups == 2;
   // Sums of parts, of which one may be added while the next is multiplied.
-  static constexpr int kPartBuffers = Layout::kSums > 48 ? 1 : 2;
+  static constexpr int kPartBuffers = Layout::kSums > 32 ? 1 : 2;
 
   // Codes for the batch that begins at step kFirst of a stage's block of lines, and its decoder
   // where that is the block's first.
@@ -299,10 +302,22 @@ class WideConsumer {
       }
     }
   }
-  template <int kFirst, bool kAnyScale = false>
+  template <int kFirst, bool kAny = false>
   GEMMD_DEVICE void DecodeBatch(Fragments& fragments) {
-    if constexpr (Decoder::kIsChain && !kAnyScale) {
+    if constexpr (Decoder::kIsChain && !kAny) {
       if (is_odd_) {
+        DecodeBatch<kFirst, true>(fragments);
+        return;
+      }
+    }
+    if constexpr (Decoder::kHasOddCodes && !kAny) {
+      std::uint32_t odd = 0;
+      GEMMD_UNROLL
+      for (const ptx::Vector4& load : words_) {
+        GEMMD_UNROLL
+        for (int w = 0; w < 4; ++w) odd |= Decoder::OddBits(WordOf(load, w));
+      }
+      if (ptx::AnyInWarp(odd != 0)) {
         DecodeBatch<kFirst, true>(fragments);
         return;
       }
@@ -310,8 +325,8 @@ class WideConsumer {
     GEMMD_UNROLL
     for (int i = 0; i < Layout::kBatch; ++i) {
       std::uint32_t words[Decoder::kStepWords];
-      TakeWords(words_, kFirst + i, words);
-      next_decoder_.template Decode<kAnyScale>(words, kFirst + i, fragments[i]);
+      TakeWords<Decoder>(words_, kFirst + i, words);
+      next_decoder_.template Decode<kAny>(words, kFirst + i, fragments[i]);
     }
     GEMMD_UNROLL
     for (int i = 0; i < Layout::kBatch; ++i) ptx::KeepAll(fragments[i]);

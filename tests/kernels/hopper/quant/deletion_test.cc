@@ -39,7 +39,7 @@ DeletionCheck QuantWide() {
           },
           {RunOf(RunWide<2>, {200, 256, 1152}), RunOf(RunWide<5>, {20, 256, 1152}),
            RunOf(RunWideChain<2>, {200, 256, 1152}), RunOf(RunWideChain<0>, {20, 128, 1280}),
-           RunOf(RunWideParts<2>, {200, 256, 896}), RunOf(RunWideParts<3>, {200, 256, 896})}};
+           RunOf(RunWideParts<1>, {70, 512, 640}), RunOf(RunWideParts<2>, {200, 256, 896})}};
 }
 DELETION_TEST(QuantWide)
 

@@ -34,7 +34,7 @@ std::string RunFew(const Shape& shape, const emulator::Options& options) {
   namespace quant = hopper::quant;
   return RunLaunch(
       shape, options,
-      quant::LaunchFewOf<kTiling, quant::Int4Decoder<quant::Bf16Rows, quant::ZeroKind::kEight>>);
+      quant::LaunchFewOf<kTiling, quant::Int4Decoder<quant::Bf16Rows, quant::ZeroKind::kMiddle>>);
 }
 
 template <int kTiling>
@@ -42,7 +42,7 @@ std::string RunWide(const Shape& shape, const emulator::Options& options) {
   namespace quant = hopper::quant;
   return RunLaunch(
       shape, options,
-      quant::LaunchWideOf<kTiling, quant::Int4Decoder<quant::Bf16Rows, quant::ZeroKind::kEight>>);
+      quant::LaunchWideOf<kTiling, quant::Int4Decoder<quant::Bf16Rows, quant::ZeroKind::kMiddle>>);
 }
 
 // By fp8 with NaN in some lines; by int8 with one scale and one zero point for a line, or, in
@@ -76,5 +76,14 @@ template <int kTiling>
 constexpr auto* RunFewParts = &RunFewOf<kTiling, hopper::quant::CodeFormat::kInt8G32>;
 template <int kTiling>
 constexpr auto* RunWideParts = &RunWideOf<kTiling, hopper::quant::CodeFormat::kInt8G32>;
+
+template <int kTiling>
+constexpr auto* RunFewE5m2 = &RunFewOf<kTiling, hopper::quant::CodeFormat::kE5m2>;
+template <int kTiling>
+constexpr auto* RunWideE5m2 = &RunWideOf<kTiling, hopper::quant::CodeFormat::kE5m2>;
+template <int kTiling>
+constexpr auto* RunFewMx = &RunFewOf<kTiling, hopper::quant::CodeFormat::kMxE4m3>;
+template <int kTiling>
+constexpr auto* RunFewSixBits = &RunFewOf<kTiling, hopper::quant::CodeFormat::kMxE3m2>;
 
 }  // namespace gemmd::testing

@@ -33,17 +33,16 @@ void ForEveryLayout(QuantCase c, const Expect& expect) {
     c.b_is_k_major = (which & 1) != 0;
     c.d_order = (which & 2) != 0 ? Order::kColumnMajor : Order::kRowMajor;
     c.b_is_settled = which % 5 != 0;
+    c.has_nan = which % 3 == 1;
+    c.has_any_scale = (which & 4) != 0;
     if (c.is_e2m1()) {
       if (which == 12) break;
-      c.has_any_scale = (which & 4) != 0;
-      c.has_nan = which % 3 == 1;
     } else {
       c.a = (which & 4) != 0 ? DataType::kF16 : DataType::kBf16;
-      c.has_zero_points = c.b != DataType::kFp8E4M3 && (which & 8) != 0;
-      c.has_nan = which % 3 == 1;
+      c.has_zero_points = c.is_integer() && (which & 8) != 0;
       c.has_bf16_scales = which % 5 < 2;
-      if (c.has_bytes() && c.group_k == 128) c.scales_of = kScales[which / 2 % 4];
-      if (is_int8) c.b = c.has_zero_points && which % 7 < 4 ? DataType::kUint8 : DataType::kInt8;
+      if (c.has_float_scales() && c.group_k == 128) c.scales_of = kScales[which / 2 % 4];
+      if (is_int8) c.b = which % 7 < 4 ? DataType::kUint8 : DataType::kInt8;
       if (is_int4) c.b = which % 7 < 3 ? DataType::kUint4 : DataType::kInt4;
     }
     SCOPED_TRACE(which);
@@ -55,6 +54,7 @@ inline std::string FormatName(hopper::quant::CodeFormat format) {
   const QuantCase c = CaseOf(format, 1, 64, 128);
   if (c.is_nvfp4) return "nvfp4";
   std::string name(Name(c.b));
+  if (c.is_mx) return name + "_mx";
   return c.group_k == 128 ? name : name + "_g" + std::to_string(c.group_k);
 }
 

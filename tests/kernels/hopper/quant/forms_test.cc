@@ -41,6 +41,8 @@ constexpr CodeFormat kInt4 = CodeFormat::kInt4;
 constexpr CodeFormat kMxfp4 = CodeFormat::kMxfp4;
 constexpr CodeFormat kNvfp4 = CodeFormat::kNvfp4;
 constexpr CodeFormat kInt8 = CodeFormat::kInt8;
+constexpr CodeFormat kInt4G32 = CodeFormat::kInt4G32;
+constexpr CodeFormat kInt8G32 = CodeFormat::kInt8G32;
 
 std::string NameOf(const Form& form) {
   return absl::StrCat(form.kind == FormKind::kFew ? "f" : "w", form.tiling);
@@ -84,6 +86,24 @@ TEST(Forms, AreThoseThatWereMeasuredAsQuickest) {
       {Of(kInt4, 64, 28672, 8192), {"w1"}},
       {Of(kInt4, 256, 8192, 8192), {"w2"}},
       {Of(kInt4, 1024, 8192, 8192), {"w3", "w4"}},
+      {Of(kInt4G32, 1, 1024, 8192), {"f2"}},
+      {Of(kInt4G32, 1, 4096, 4096), {"f1"}},
+      {Of(kInt4G32, 1, 8192, 8192), {"f1"}},
+      {Of(kInt4G32, 1, 28672, 8192), {"f0", "f1"}},
+      {Of(kInt4G32, 8, 1024, 8192), {"f5"}},
+      {Of(kInt4G32, 8, 8192, 8192), {"f4"}},
+      {Of(kInt4G32, 16, 8192, 8192), {"f6"}},
+      {Of(kInt4G32, 16, 28672, 8192), {"w3"}},
+      {Of(kInt4G32, 64, 8192, 8192), {"w0"}},
+      {Of(kInt4G32, 64, 28672, 8192), {"w1"}},
+      {Of(kInt4G32, 256, 8192, 8192), {"w2"}},
+      {Of(kInt4G32, 4096, 8192, 8192), {"w2"}},
+      {Of(kInt8G32, 1, 1024, 8192), {"f2"}},
+      {Of(kInt8G32, 1, 4096, 4096), {"f1"}},
+      {Of(kInt8G32, 1, 8192, 8192), {"f1"}},
+      {Of(kInt8G32, 1, 28672, 8192), {"f0", "f1"}},
+      {Of(kInt8G32, 16, 8192, 8192), {"f4"}},
+      {Of(kInt8G32, 64, 28672, 8192), {"w1"}},
       {Of(kMxfp4, 1, 8192, 8192), {"f0"}},
       {Of(kMxfp4, 1, 28672, 8192), {"f0"}},
       {Of(kMxfp4, 8, 8192, 8192), {"f1"}},

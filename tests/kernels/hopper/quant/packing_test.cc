@@ -113,6 +113,8 @@ TEST(Packing, TakesAsManyBytesAsWereSent) {
   c.is_nvfp4 = true;
   EXPECT_EQ(PackedBytes(MakeQuantProblem(c), WeightPlane::kScales), 256 * 640 / 16);
   c.is_nvfp4 = false;
+  c.b = DataType::kFp6E3M2;
+  EXPECT_EQ(PackedBytes(MakeQuantProblem(c), WeightPlane::kCodes), 256 * 640 * 6 / 8);
   c.b = DataType::kInt8;
   c.has_zero_points = true;
   EXPECT_EQ(PackedBytes(MakeQuantProblem(c), WeightPlane::kCodes), 256 * 640);
@@ -148,10 +150,15 @@ TEST(Packing, SaysWhatItDoesNotTake) {
   EXPECT_EQ(PackingRejection(problem), absl::StrCat(kOfInt4, "f16/128x64"));
   problem.b_scaling.block_lines = 1;
   problem.b.type = DataType::kFp8E5M2;
+  EXPECT_EQ(
+      PackingRejection(problem),
+      "takes f32 scales of 1 x 128, of 128 x 128 or of all of K, or e8m0 ones of 1 x 32, for B "
+      "of fp8_e5m2, not f16/1x64");
+  problem.b.type = DataType::kFp6E2M3;
   EXPECT_EQ(PackingRejection(problem),
-            "takes B of int4, uint4, int8, uint8, fp4_e2m1 or fp8_e4m3, not fp8_e5m2");
-  problem.b.type = DataType::kUint8;
-  EXPECT_EQ(PackingRejection(problem), "takes B of uint8 with zero points alone");
+            "takes e8m0 scales of 1 x 32 for B of fp6_e2m3, not f16/1x64");
+  problem.b.type = DataType::kBf16;
+  EXPECT_EQ(PackingRejection(problem), "takes B of quantized weights, not bf16");
   problem.b.type = DataType::kInt8;
   constexpr char kOfInt8[] =
       "takes f32 scales of 1 x 32, 1 x 64, 1 x 128, of 128 x 128 or of all of K for B of int8, "

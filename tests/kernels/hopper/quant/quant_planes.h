@@ -9,6 +9,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/numbers/quant/elements.h"
+#include "base/numbers/quant/packed_codes.h"
 #include "kernels/emulator/arithmetic/tensor_core.h"
 #include "kernels/emulator/session.h"
 #include "kernels/kernel.h"
@@ -32,7 +34,8 @@ struct QuantCase {
   bool b_is_settled = true;
   Epilogue epilogue = {};
   bool is_nvfp4 = false;         // where B is E2M1; else that is mxfp4
-  bool has_any_scale = false;    // of E2M1: the smallest, the largest and others that are seldom
+  bool is_mx = false;            // of fp8: with E8M0 scales, as all others of its kind have
+  bool has_any_scale = false;    // of a byte: the smallest, the largest and others that are seldom
   bool has_bf16_scales = false;  // of 4 bits, else f16
   ScalesOf scales_of = ScalesOf::kGroups;
   std::int64_t group_k = 128;  // of integers, where scales are of groups
@@ -41,11 +44,13 @@ struct QuantCase {
   bool is_e2m1() const { return b == DataType::kFp4E2M1; }
   // That a scale is for; one of all of K is for each 128.
   std::int64_t scale_k() const { return is_nvfp4 ? 16 : is_e2m1() ? 32 : group_k; }
-  bool has_bytes() const { return SizeBits(b) == 8; }
+  bool has_e8m0_scales() const { return is_mx || SizeBits(b) == 6 || (is_e2m1() && !is_nvfp4); }
+  bool is_integer() const { return IsQuantizedInteger(b); }
+  bool has_float_scales() const { return SizeBits(b) == 8 && !is_mx; }
   DataType scale_type() const {
     if (is_nvfp4) return DataType::kFp8E4M3;
-    if (is_e2m1()) return DataType::kE8M0;
-    return has_bytes() ? DataType::kF32 : has_bf16_scales ? DataType::kBf16 : DataType::kF16;
+    if (has_e8m0_scales()) return DataType::kE8M0;
+    return has_float_scales() ? DataType::kF32 : has_bf16_scales ? DataType::kBf16 : DataType::kF16;
   }
 };
 
@@ -59,7 +64,11 @@ QuantCase CaseOf(CodeFormat format, std::int64_t m, std::int64_t n, std::int64_t
   c.b = code == Code::kInt4   ? DataType::kInt4
         : code == Code::kInt8 ? DataType::kInt8
         : code == Code::kE4m3 ? DataType::kFp8E4M3
+        : code == Code::kE5m2 ? DataType::kFp8E5M2
+        : code == Code::kE3m2 ? DataType::kFp6E3M2
+        : code == Code::kE2m3 ? DataType::kFp6E2M3
                               : DataType::kFp4E2M1;
+  c.is_mx = (code == Code::kE4m3 || code == Code::kE5m2) && ScaleK(format) == 32;
   if (!c.is_e2m1()) c.group_k = ScaleK(format);
   return c;
 }
@@ -139,10 +148,8 @@ struct QuantRun {
     const std::int64_t blocks = problem.b_scaling.k_blocks(c.k);
     for (std::int64_t line = 0; line < c.n; ++line) {
       for (std::int64_t i = 0; i < c.k; ++i) {
-        const std::int64_t bit =
-            (line * problem.b_column_stride() + i * problem.b_inner_stride()) * SizeBits(c.b);
-        std::uint8_t& byte = codes.data()[bit / 8];
-        byte = static_cast<std::uint8_t>(byte | CodeOf(line, i) << (bit % 8));
+        StoreCode(codes.data(), SizeBits(c.b),
+                  line * problem.b_column_stride() + i * problem.b_inner_stride(), CodeOf(line, i));
       }
       for (std::int64_t block = 0; block < blocks; ++block) {
         const std::int64_t index = problem.b_scaling.index(
@@ -174,11 +181,16 @@ struct QuantRun {
   }
   std::uint32_t CodeOf(std::int64_t line, std::int64_t i) const {
     const std::uint32_t code = HashOf(2, line, i) >> (32 - SizeBits(its.b));
-    const bool is_nan = its.b == DataType::kFp8E4M3 && (code & 0x7f) == 0x7f;
-    return is_nan && !LineHasNan(line) ? code ^ 1 : code;
+    if (its.b == DataType::kFp8E4M3) {
+      return (code & 0x7f) == 0x7f && !LineHasNan(line) ? code ^ 1 : code;
+    }
+    // Few infinities, so that not all sums with one are NaN.
+    const bool is_odd = its.b == DataType::kFp8E5M2 && (code & 0x7f) >= 0x7c;
+    return is_odd && !(IsOddLine(line) && i % 97 == 5) ? code ^ 0x40 : code;
   }
+  bool IsOddLine(std::int64_t line) const { return its.has_nan && line % 5 == 2; }
   bool LineHasNan(std::int64_t line) const {
-    return its.b == DataType::kFp8E4M3 && its.has_nan && line % 5 == 2;
+    return its.b == DataType::kFp8E4M3 && IsOddLine(line);
   }
   std::int64_t ScaleSize() const { return SizeBits(its.scale_type()) / 8; }
   std::int64_t FirstLineOfBlock(std::int64_t line) const {
@@ -189,7 +201,7 @@ struct QuantRun {
   // Scales of either sign, and zero now and then; those of mxfp4 have several magnitudes.
   std::uint32_t ScaleBitsOf(std::int64_t line, std::int64_t block) const {
     const std::uint32_t x = HashOf(3, FirstLineOfBlock(line), block);
-    if (its.is_e2m1()) {
+    if (its.has_e8m0_scales() || its.is_nvfp4) {
       constexpr std::uint8_t kOddE8m0[] = {0, 1, 127, 128, 253, 254, 0xff};
       constexpr std::uint8_t kOddE4m3[] = {0x00, 0x01, 0x07, 0x80, 0x86, 0xb9, 0xfe, 0x7f, 0xff};
       // In every other strip, and there in some of its turns; of one kind in a group of K.
@@ -203,7 +215,7 @@ struct QuantRun {
       return is_odd ? kOddE8m0[kind % (its.has_nan ? 7 : 6)] : 114 + x % 14;
     }
     const float scale = (static_cast<float>(x & 0xfff) - 1024.0F) / 65536.0F;
-    if (!its.has_bytes()) return emulator::Narrow(ScaleFormat(), scale);
+    if (!its.has_float_scales()) return emulator::Narrow(ScaleFormat(), scale);
     std::uint32_t bits;
     std::memcpy(&bits, &scale, 4);
     return bits;
@@ -214,7 +226,11 @@ struct QuantRun {
   // The scale of a line for element i of K.
   float ScaleAt(std::int64_t line, std::int64_t i) const {
     const std::uint32_t bits = ScaleBitsOf(line, HasScalesOfLines() ? 0 : i / its.scale_k());
-    if (!its.has_bytes()) return emulator::Widen(ScaleFormat(), static_cast<std::uint16_t>(bits));
+    if (its.has_e8m0_scales())
+      return static_cast<float>(DecodeE8M0(static_cast<std::uint8_t>(bits)));
+    if (!its.has_float_scales()) {
+      return emulator::Widen(ScaleFormat(), static_cast<std::uint16_t>(bits));
+    }
     float scale;
     std::memcpy(&scale, &bits, 4);
     return scale;
@@ -246,8 +262,8 @@ struct QuantRun {
   // of nvfp4 without the tensor's scale.
   float WeightOf(std::int64_t line, std::int64_t i) const {
     const std::uint32_t code = CodeOf(line, i);
-    if (its.b == DataType::kFp8E4M3) return E4m3Of(code);
-    if (!its.is_e2m1()) return static_cast<float>(ValueOf(line, i));
+    if (its.is_integer()) return static_cast<float>(ValueOf(line, i));
+    if (!its.is_e2m1()) return static_cast<float>(DecodeElement(its.b, code));
     constexpr float kE2m1[] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
     const float number = code < 8 ? kE2m1[code] : -kE2m1[code - 8];
     const std::uint32_t scale = ScaleBitsOf(line, i / its.scale_k());
@@ -287,13 +303,27 @@ struct QuantRun {
     constexpr int kE2m1Places[4][4] = {
         {6, 7, 8, 15}, {2, 3, 4, 11}, {28, 29, 30, 5}, {0, 25, 26, 1}};
     constexpr int kE4m3Places[2][8] = {{4, 5, 6, 7, 8, 9, 10, 15}, {0, 1, 2, 3, 12, 13, 14, 11}};
-    if (its.has_bytes()) {
+    if (SizeBits(its.b) == 6) return PlaceOfSixBits(step, j, half, bit);
+    if (SizeBits(its.b) == 8) {
       const std::int64_t place =
           its.b == DataType::kFp8E4M3 ? kE4m3Places[j % 2][bit] : 8 * (j % 2) + bit;
       return (step * 2 + j / 2) * 32 + 16 * half + place;
     }
     return step * 32 +
            (its.is_e2m1() ? (kE2m1Places[j][bit] + 16 * half) % 32 : 16 * half + 4 * j + bit);
+  }
+  // Two steps have three words, the third of which has their highest bits.
+  std::int64_t PlaceOfSixBits(std::int64_t step, std::int64_t j, std::int64_t half,
+                              std::int64_t bit) const {
+    constexpr int kLowest[2][4] = {{5, 1, 29, 25}, {4, 0, 28, 24}};
+    constexpr int kHighest[2][2][4][2] = {
+        {{{9, 15}, {5, 11}, {1, 7}, {13, 19}},  //
+         {{8, 14}, {4, 10}, {0, 6}, {12, 18}}},
+        {{{8, 15}, {6, 13}, {4, 11}, {2, 9}}, {{0, 7}, {14, 21}, {12, 19}, {10, 17}}}};
+    const int type = its.b == DataType::kFp6E3M2 ? 0 : 1;
+    const std::int64_t place =
+        bit < 4 ? kLowest[type][j] + bit : kHighest[type][step % 2][j][bit - 4];
+    return step / 2 * 96 + (bit < 4 ? step % 2 * 32 : 64) + (place + 16 * half) % 32;
   }
 
   // The packed planes from the words of packed.h, bit by bit, apart from any kernel.
@@ -338,10 +368,10 @@ struct QuantRun {
       const std::int64_t at = (unit * 16 + place) * count + nth;
       std::memcpy(packed_scales.data() + at * ScaleSize(), &scale,
                   static_cast<std::size_t>(ScaleSize()));
-      if (its.is_e2m1()) continue;
+      if (!its.is_integer()) continue;
       const std::uint32_t zero =
           is_there ? static_cast<std::uint32_t>(ZeroOf(line, block)) + BiasOfCodes() : 0;
-      packed_zeros.data()[at] = static_cast<std::uint8_t>(its.has_bytes() ? zero : zero & 15);
+      packed_zeros.data()[at] = static_cast<std::uint8_t>(zero);
     }
   }
 

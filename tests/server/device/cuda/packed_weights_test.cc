@@ -32,10 +32,11 @@ struct Shape {
 // A format that is packed.
 QuantFormat DrawFormat(Draws* draws) {
   constexpr const char* kNamed[] = {
-      "mxfp4",         "nvfp4",        "int8-g128",      "int8-g128-zp",     "int8-row",
-      "int8-row-zp",   "int8-tensor",  "fp8-e4m3-1x128", "fp8-e4m3-128x128", "fp8-e4m3-row",
-      "uint8-g128-zp", "uint8-row-zp", "int8-g32",       "uint8-g64-zp",     "int4-g32-f16-zp",
-      "int4-g64-bf16"};
+      "mxfp4",          "nvfp4",        "int8-g128",      "int8-g128-zp",     "int8-row",
+      "int8-row-zp",    "int8-tensor",  "fp8-e4m3-1x128", "fp8-e4m3-128x128", "fp8-e4m3-row",
+      "uint8-g128-zp",  "uint8-row-zp", "int8-g32",       "uint8-g64-zp",     "int4-g32-f16-zp",
+      "int4-g64-bf16",  "mxfp8-e4m3",   "mxfp8-e5m2",     "mxfp6-e3m2",       "mxfp6-e2m3",
+      "fp8-e5m2-1x128", "uint8-g128"};
   constexpr auto kCount = static_cast<std::int64_t>(sizeof(kNamed) / sizeof(kNamed[0]));
   const std::int64_t named = draws->Below(kCount + 5);
   if (named < kCount) return *FindQuantFormat(kNamed[named]);

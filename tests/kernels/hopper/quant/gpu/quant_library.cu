@@ -7,7 +7,7 @@
 namespace gemmd::hopper::quant {
 namespace {
 
-// A format of B, and a row of FORMATS in formats.py each.
+// A format of B, and a row of FORMATS in tilings.py each.
 struct Format {
   DataType type;
   DataType scale_type;
@@ -33,6 +33,12 @@ constexpr Format kFormats[] = {
     {DataType::kUint8, DataType::kF32, 32, true},
     {DataType::kInt8, DataType::kF32, 64},
     {DataType::kUint8, DataType::kF32, 64, true},
+    {DataType::kUint8, DataType::kF32, 128},
+    {DataType::kFp8E5M2, DataType::kF32, 128},
+    {DataType::kFp8E4M3, DataType::kE8M0, 32},
+    {DataType::kFp8E5M2, DataType::kE8M0, 32},
+    {DataType::kFp6E3M2, DataType::kE8M0, 32},
+    {DataType::kFp6E2M3, DataType::kE8M0, 32},
 };
 
 // A product as Python's call states it.

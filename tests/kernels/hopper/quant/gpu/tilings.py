@@ -2,7 +2,7 @@
 kernels/hopper/quant/tilings.h: rows of A and lines of W that a block has, and blocks of a multiprocessor."""
 from collections import namedtuple
 
-# code: "u4", "i4", "u8", "i8", "e4m3", "e2m1"; scale: "f16", "bf16", "f32", "e8m0", "e4m3"; scale_k: 0 for all of K.
+# code: "u4", "i4", "u8", "i8", or exponent and fraction: "e4m3"; scale: "f16", "bf16", "f32", "e8m0", "e4m3"; scale_k: 0 for all of K.
 Format = namedtuple("Format", "letter code scale scale_k zeros", defaults=(False,))
 # In the order of kFormats in quant_library.cu. A tiling is timed with the first format of its letter.
 FORMATS = [
@@ -14,10 +14,14 @@ FORMATS = [
     Format("g64", "i4", "f16", 64), Format("g64", "u4", "bf16", 64, True),
     Format("i32", "i8", "f32", 32), Format("i32", "u8", "f32", 32, True),
     Format("i64", "i8", "f32", 64), Format("i64", "u8", "f32", 64, True),
+    Format("i", "u8", "f32", 128), Format("v", "e5m2", "f32", 128),
+    Format("x", "e4m3", "e8m0", 32), Format("y", "e5m2", "e8m0", 32),
+    Format("s", "e3m2", "e8m0", 32), Format("t", "e2m3", "e8m0", 32),
 ]
 
 
-def bits_of(format): return 4 if format.code in ("u4", "i4", "e2m1") else 8
+def bits_of_code(code): return {"u4": 4, "i4": 4, "e2m1": 4, "e3m2": 6, "e2m3": 6}.get(code, 8)
+def bits_of(format): return bits_of_code(format.code)
 def scale_bytes(format): return {"f16": 2, "bf16": 2, "f32": 4, "e8m0": 1, "e4m3": 1}[format.scale]
 def first_of(letter): return next(f for f in FORMATS if f.letter == letter)
 def unit_bytes(format):
@@ -30,8 +34,9 @@ BYTES = [(1, 64, 2), (1, 32, 2), (1, 16, 1), (1, 64, 1), (8, 64, 2), (8, 32, 2),
 PARTS = [(1, 64, 2), (1, 32, 2), (1, 16, 1), (1, 64, 1), (8, 64, 2), (8, 16, 1), (16, 64, 2)]
 PART_BYTES = [(1, 64, 2), (1, 32, 2), (1, 16, 1), (8, 64, 2), (16, 64, 2)]
 FEW = {"": [(1, 64, 2), (1, 32, 2), (1, 16, 1), (1, 64, 1), (8, 64, 2), (8, 32, 2), (8, 16, 1), (16, 64, 2), (16, 64, 1)],
-       "m": CHAIN, "n": CHAIN, "i": BYTES, "e": BYTES, "g32": PARTS, "g64": PARTS, "i32": PART_BYTES, "i64": PART_BYTES}
+       "m": CHAIN, "n": CHAIN, "i": BYTES, "e": BYTES, "g32": PARTS, "g64": PARTS, "i32": PART_BYTES, "i64": PART_BYTES,
+       "v": BYTES} | {letter: PART_BYTES for letter in "xyst"}
 WHOLE_WIDE = [(64, 64, 1, 2), (64, 256, 1, 2), (128, 128, 1, 2), (128, 256, 1, 1), (128, 256, 1, 2), (16, 128, 2, 1)]
-PART_WIDE = [(64, 64, 1, 2), (64, 256, 1, 2), (96, 128, 1, 2), (128, 128, 1, 2), (16, 128, 2, 1)]
+PART_WIDE = [(64, 64, 1, 2), (64, 256, 1, 2), (128, 128, 1, 2), (16, 128, 2, 1)]
 # And blocks of a cluster.
-WIDE = {letter: PART_WIDE if letter[1:] in ("32", "64") else WHOLE_WIDE for letter in FEW}
+WIDE = {letter: PART_WIDE if letter[1:] in ("32", "64") or letter in list("xyst") else WHOLE_WIDE for letter in FEW}
