@@ -184,9 +184,10 @@ struct QuantRun {
     if (its.b == DataType::kFp8E4M3) {
       return (code & 0x7f) == 0x7f && !LineHasNan(line) ? code ^ 1 : code;
     }
-    // Few infinities, so that not all sums with one are NaN.
-    const bool is_odd = its.b == DataType::kFp8E5M2 && (code & 0x7f) >= 0x7c;
-    return is_odd && !(IsOddLine(line) && i % 97 == 5) ? code ^ 0x40 : code;
+    if (its.b != DataType::kFp8E5M2) return code;
+    // Few infinities, so that not all sums with one are NaN, and NaN in some lines.
+    if (IsOddLine(line) && i % 389 == 5) return (code & 0x80) | (line % 10 == 7 ? 0x7e : 0x7c);
+    return (code & 0x7f) >= 0x7c ? code ^ 0x40 : code;
   }
   bool IsOddLine(std::int64_t line) const { return its.has_nan && line % 5 == 2; }
   bool LineHasNan(std::int64_t line) const {
