@@ -50,11 +50,15 @@ const std::vector<Form>& FormsOf(CodeFormat format) {
     auto* all = new std::array<std::vector<Form>, std::size(kCodeFormats)>;
     for (const CodeFormat each : kCodeFormats) {
       std::vector<Form>& its = (*all)[static_cast<std::size_t>(each)];
-      const int few = FewTilingCount(each);
-      const int wide = WideTilingCount(each);
-      its.reserve(static_cast<std::size_t>(few + wide));
-      for (int i = 0; i < few; ++i) its.push_back({each, FormKind::kFew, i});
-      for (int i = 0; i < wide; ++i) its.push_back({each, FormKind::kWide, i});
+      const auto few = static_cast<std::size_t>(FewTilingCount(each));
+      const auto wide = static_cast<std::size_t>(WideTilingCount(each));
+      its.reserve(few + wide);
+      for (std::size_t i = 0; i < few; ++i) {
+        its.push_back({each, FormKind::kFew, static_cast<int>(i)});
+      }
+      for (std::size_t i = 0; i < wide; ++i) {
+        its.push_back({each, FormKind::kWide, static_cast<int>(i)});
+      }
     }
     return all;
   }();

@@ -47,16 +47,18 @@ std::uint32_t CodeIn(const std::uint32_t* words, Code type, int step, int j, int
 }
 
 // The codes of a lane's two steps.
-void UnpackPair(const PackedPlaces& places, const Piece& piece, int lane, int pair,
-                const std::uint32_t* words, std::uint8_t* to) {
+void UnpackPair(const PackedPlaces& places, const Piece& piece, std::int64_t lane,
+                std::int64_t pair, const std::uint32_t* words, std::uint8_t* to) {
   const Code type = hopper::quant::CodeOf(places.format);
   for (int nth = 0; nth < 16; ++nth) {
     const int step = nth / 8;
     const int j = nth / 2 % 4;
     const int half = nth % 2;
-    const std::int64_t line = piece.first_line + lane / 4 + j % 2 * 8;
+    const std::int64_t side = j % 2;
+    const std::int64_t k_half = j / 2;
+    const std::int64_t line = piece.first_line + lane / 4 + side * 8;
     const std::int64_t k = piece.group * hopper::quant::kGroupK +
-                           (pair * 2 + step) * hopper::quant::kStepK + lane % 4 * 2 + j / 2 * 8 +
+                           (pair * 2 + step) * hopper::quant::kStepK + lane % 4 * 2 + k_half * 8 +
                            half;
     if (line >= places.n || k >= places.k) continue;
     StoreCode(to, hopper::quant::CodeBits(type), line * places.line_stride + k * places.k_stride,
@@ -66,12 +68,12 @@ void UnpackPair(const PackedPlaces& places, const Piece& piece, int lane, int pa
 
 void UnpackCodes(const PackedPlaces& places, const Piece& piece, const std::uint8_t* from,
                  std::uint8_t* to) {
-  const int count = hopper::quant::PairWords(hopper::quant::CodeOf(places.format));
-  for (int lane = 0; lane < 32; ++lane) {
-    for (int pair = 0; pair < hopper::quant::kSteps / 2; ++pair) {
+  const std::int64_t count = hopper::quant::PairWords(hopper::quant::CodeOf(places.format));
+  for (std::int64_t lane = 0; lane < 32; ++lane) {
+    for (std::int64_t pair = 0; pair < hopper::quant::kSteps / 2; ++pair) {
       std::uint32_t words[4] = {};
-      for (int i = 0; i < count; ++i) {
-        const int nth = pair * count + i;
+      for (std::int64_t i = 0; i < count; ++i) {
+        const std::int64_t nth = pair * count + i;
         std::memcpy(&words[i], from + nth / 4 * 512 + lane * 16 + nth % 4 * 4, sizeof words[i]);
       }
       UnpackPair(places, piece, lane, pair, words, to);
