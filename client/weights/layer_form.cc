@@ -32,7 +32,7 @@ bool Divides(std::uint64_t form_size, std::uint64_t size, std::uint64_t all) {
 
 bool HasValues(const QuantFormat& form, std::uint64_t lines, std::uint64_t k, const Layer& layer) {
   const Scaling& scaling = form.scaling;
-  return HoldsElements(form.element, layer.element) &&
+  return !scaling.has_offsets && HoldsElements(form.element, layer.element) &&
          HoldsScales(scaling.type, layer.scale_type) &&
          Divides(scaling.block_lines, layer.block.lines, lines) &&
          Divides(scaling.block_k, layer.block.k, k) &&
@@ -54,7 +54,7 @@ std::string Closest(const Layer& layer) {
   std::string closest;
   double fewest = 0;
   for (const NamedFormat& each : QuantFormats()) {
-    const bool is_like = each.format.element == layer.element &&
+    const bool is_like = each.format.element == layer.element && !each.format.scaling.has_offsets &&
                          each.format.scaling.has_zero_points == layer.zero_points.has_value();
     const bool has_blocks = each.format.scaling.block_k != kWhole;
     if (!is_like || !has_blocks) continue;

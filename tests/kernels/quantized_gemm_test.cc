@@ -242,7 +242,7 @@ TEST(QuantizedGemmRejection, NamesWhatIsNotTaken) {
   };
   const auto nothing = [](Problem*) {};
   EXPECT_EQ(rejection(1, nothing), "");
-  EXPECT_EQ(rejection(0, nothing), "takes two operands of integers");
+  EXPECT_EQ(rejection(0, nothing), "takes two operands of integers, without offsets");
   EXPECT_EQ(rejection(2, nothing), "accumulates in f64");
   EXPECT_EQ(rejection(1, [](Problem* p) { p->a_scaling = p->b_scaling = Scaling::kNone; }),
             "takes operands of which one has scales");

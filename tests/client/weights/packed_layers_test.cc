@@ -228,8 +228,8 @@ TEST(PackedLayersTest, ALayerWithoutAFormSaysWhy) {
               HasSubstr("its scales is F32 of [2, 16]; it must be F16 of [2, 16]"));
   EXPECT_THAT(Why(Pack(layer, Packing::kGptq), ConfigOf(Packing::kGptq, 32)),
               HasSubstr("its qzeros is I32 of [2, 2]; it must be I32 of [4, 2]"));
-  EXPECT_THAT(Why(Pack(RandomLayer(16, 96, 48, 5), Packing::kGptq), ConfigOf(Packing::kGptq, 48)),
-              HasSubstr("it has a scale of f16 for each 1 x 48 uint4, and no form has that; "
+  EXPECT_THAT(Why(Pack(RandomLayer(16, 96, 24, 5), Packing::kGptq), ConfigOf(Packing::kGptq, 24)),
+              HasSubstr("it has a scale of f16 for each 1 x 24 uint4, and no form has that; "
                         "int4-g128-f16-zp is closest"));
   EXPECT_THAT(
       Why(Pack(layer, Packing::kGptq), ConfigOf(Packing::kGptq, 64, 3)),

@@ -284,10 +284,9 @@ TEST(ScaledLayersTest, TheByte255IsZeroWhereAllCodesAre) {
 TEST(ScaledLayersTest, Int4OfModelOptHasTwoRowsInAByte) {
   const std::string codes = RandomBytes(3 * 64, 1, "\x88");
   const Scales scales = MakeScales(6 * 2, 3, false);
-  // f32 scales: int4 has no form with them, and int8 has.
   ExpectMatrix(
       Made({Tensor("w", "U8", {3, 64}, codes), Tensor("w_scale", "F32", {6, 2}, scales.f32)}),
-      "int8-g32", [&](std::uint64_t n, std::uint64_t k) {
+      "int4-g32-f32", [&](std::uint64_t n, std::uint64_t k) {
         const std::uint32_t code = At(codes, n / 2 * 64 + k) >> (n % 2 * 4) & 15U;
         return DecodeElement(DataType::kInt4, code) * scales.values[n * 2 + k / 32];
       });

@@ -180,7 +180,8 @@ Sample Draw(const QuantFormat& format, std::mt19937* random) {
     if (below(16) == 0) value = 0;
     if (below(32) == 0) value = std::ldexp(value, below(40) - 34);
     value = std::ldexp(value, exponent);
-    const double most = format.scaling.type == DataType::kF16 ? 4e5 : 3.4028234e38;
+    double most = format.scaling.type == DataType::kF16 ? 4e5 : 3.4028234e38;
+    if (format.scaling.type == DataType::kF16 && format.scaling.has_offsets) most = 6e4;
     if (!HasSign(format)) value = std::abs(value);
     sample.values.push_back(static_cast<float>(std::clamp(value, -most, most)));
   }
