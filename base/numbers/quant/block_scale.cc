@@ -54,8 +54,10 @@ BlockScale OffsetScale(const QuantFormat& format, const ValueRange& block) {
   BlockScale result;
   result.code = EncodeNearest(scales, wanted);
   result.offset_code = EncodeNearest(scales, block.lowest);
+  // Others hold what f32 does, but for an offset of bf16 near its end, which saturates.
   const double limit = RoundingLimitOf(scales);
-  if (wanted >= limit || std::abs(block.lowest) >= limit) result.limit = block.magnitude();
+  const bool is_past = wanted >= limit || std::abs(block.lowest) >= limit;
+  if (format.scaling.type == DataType::kF16 && is_past) result.limit = block.magnitude();
   return result;
 }
 

@@ -78,7 +78,7 @@ def refused(lines: Array, form: Format, rule: str) -> tuple[Array, str] | None:
 
 def _refused_with_offsets(lines: Array, form: Format, largest: float) -> tuple[Array, str] | None:
     limit = _largest(form) * largest
-    if largest > _LARGEST_F32:
+    if form.scale.name != "f16":
         return None
     low, high = _ranges(lines, form)
     is_past = (high - low >= limit) | (np.abs(low) >= largest)

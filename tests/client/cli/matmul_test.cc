@@ -362,8 +362,11 @@ TEST_F(MatmulTest, AFormatsFilesMustAllBeThere) {
       {{"--type", "a=int8-row"}, "--a-scales: the type has scales, and no file says which"},
       {{"--type", "b=int8-g32"}, "--b-scales: the type has scales"},
       {{"--type", "b=int8-g32-zp", "--b-scales", scales}, "--b-zero-points: the type has zero"},
-      {{"--type", "b=uint8-g32-offset", "--b-scales", scales}, "--b-offsets: the type has offsets"},
   };
+  const ProcessResult offsets =
+      Gemm({"matmul", codes, b_, "--type", "a=uint8-g32-offset", "--a-scales", scales});
+  EXPECT_EQ(offsets.exit_code, 2);
+  EXPECT_THAT(offsets.error, HasSubstr("--a-offsets: the type has offsets"));
   const ProcessResult nvfp4 =
       Gemm({"matmul", codes, b_, "--type", "a=nvfp4", "--a-scales", scales});
   EXPECT_EQ(nvfp4.exit_code, 2);
