@@ -125,6 +125,12 @@ bool NeedsDecoding(const Problem& problem) {
            problem.b_scaling.scales_whole_lines());
 }
 
+// Integers with offsets are no multiples of their scales: their sums are no integers.
+DataType UsualSum(const Problem& problem) {
+  if (problem.a_scaling.has_offsets || problem.b_scaling.has_offsets) return DataType::kF32;
+  return DefaultAccumulateType(problem.a.type, problem.b.type);
+}
+
 absl::Status CheckQuantized(const Problem& problem) {
   if (!NeedsDecoding(problem)) return absl::OkStatus();
   const DataType a = problem.a.type;
@@ -302,7 +308,7 @@ absl::StatusOr<Problem> ValidateHeader(const MatmulCall& call, const RequestLimi
   const absl::StatusOr<MatrixLayout> d = ValidatePlane("output", output, limits);
   if (!d.ok()) return d.status();
   problem.d = *d;
-  problem.accumulate = call.accumulate_type.value_or(DefaultAccumulateType(a->type, b->type));
+  problem.accumulate = call.accumulate_type.value_or(UsualSum(problem));
   problem.determinism = call.determinism;
   if (absl::Status s = CheckQuantized(problem); !s.ok()) return s;
 

@@ -178,7 +178,7 @@ QuantizedProduct DrawProduct(const QuantFormat& format, Draws* draws, bool is_ti
   const Draws::Limits limits{is_tight, true};
   QuantizedProduct product = testing::MakeQuantizedProduct(
       draws->Lines(of_a, m, k, true, limits), draws->Lines(of_b, n, k, false, limits), m, n, k,
-      DefaultAccumulateType(of_a.element, of_b.element), output);
+      testing::UsualSum(of_a, of_b), output);
   Epilogue& e = product.problem.epilogue;
   if (draws->Below(3) == 0) e.alpha = draws->Normal();
   if (draws->Below(3) == 0) e.beta = draws->Normal();

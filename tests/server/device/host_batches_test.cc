@@ -255,10 +255,10 @@ TEST_P(HostBatchesTest, SlicesOfQuantizedOperandsHaveTheBitsOfTheWhole) {
         const QuantFormat& a = is_a ? named.format : other;
         const QuantFormat& b = is_a ? other : named.format;
         QuantizedWork work(*device_,
-                           testing::MakeQuantizedProduct(
-                               draws.Lines(a, kRows, kSize, true),
-                               draws.Lines(b, cut.columns, kSize, false), kRows, cut.columns, kSize,
-                               DefaultAccumulateType(a.element, b.element), DataType::kF32));
+                           testing::MakeQuantizedProduct(draws.Lines(a, kRows, kSize, true),
+                                                         draws.Lines(b, cut.columns, kSize, false),
+                                                         kRows, cut.columns, kSize,
+                                                         testing::UsualSum(a, b), DataType::kF32));
         ASSERT_TRUE(RunLaunch(device_.get(), work.Fresh()).status.ok());
         const std::shared_ptr<SlicedWork> sliced =
             device_->Cut(work.Fresh(), cut.share * work.work().plan.predicted_us);
@@ -286,11 +286,10 @@ TEST_P(HostBatchesTest, JoinedRowsOfQuantizedOperandsHaveTheBitsTheyHaveAlone) {
     std::vector<QuantizedWork> works;
     for (int i = 0; i < 6; ++i) {
       const std::int64_t rows = 1 + draws.Below(9);
-      works.emplace_back(
-          *device_,
-          testing::MakeQuantizedProduct(
-              draws.Lines(named.format, rows, kSize, true), weights, rows, kColumns, kSize,
-              DefaultAccumulateType(named.format.element, other.element), DataType::kF32));
+      works.emplace_back(*device_,
+                         testing::MakeQuantizedProduct(
+                             draws.Lines(named.format, rows, kSize, true), weights, rows, kColumns,
+                             kSize, testing::UsualSum(named.format, other), DataType::kF32));
       ASSERT_TRUE(RunLaunch(device_.get(), works.back().Fresh()).status.ok());
     }
     const DeviceWork first = works.front().Fresh();

@@ -22,8 +22,8 @@ TEST(OperandsCodec, AnUploadsChunkNamesAPlaneAndNothingElse) {
             "chunk.request_id is 1; in an upload it must be 0");
   EXPECT_EQ(message([](v1::Chunk* chunk) { chunk->set_operand(v1::B); }),
             "chunk.operand is 2; in an upload it must be unspecified");
-  EXPECT_EQ(message([](v1::Chunk* chunk) { chunk->set_plane(static_cast<v1::PlaneName>(4)); }),
-            "chunk.plane is 4; it must be a value of the enum in gemmd.v1");
+  EXPECT_EQ(message([](v1::Chunk* chunk) { chunk->set_plane(static_cast<v1::PlaneName>(5)); }),
+            "chunk.plane is 5; it must be a value of the enum in gemmd.v1");
   v1::Chunk chunk;
   chunk.set_plane(v1::SCALES);
   chunk.set_offset_bytes(7);

@@ -150,6 +150,10 @@ QuantizedProduct MakeQuantizedProduct(QuantizedOperand a, QuantizedOperand b, st
   return product;
 }
 
+DataType UsualSum(const QuantFormat& a, const QuantFormat& b) {
+  return HasIntegerSums(a) && HasIntegerSums(b) ? DataType::kInt32 : DataType::kF32;
+}
+
 QuantizedProduct DrawBlockScaledProduct(Draws* draws, std::uint32_t seed) {
   constexpr DataType kElements[] = {DataType::kFp8E4M3, DataType::kFp8E5M2};
   constexpr DataType kOutputs[] = {DataType::kF32, DataType::kF16, DataType::kBf16};

@@ -76,6 +76,9 @@ QuantizedProduct DrawBlockScaledProduct(Draws* draws, std::uint32_t seed);
 // kernels/cublaslt/cublaslt_registry.h), else the first that is not.
 std::string CheckQuantizedProduct(QuantizedProduct* product, const std::string& kernel);
 
+// The type of sums that a server takes for such operands unasked.
+DataType UsualSum(const QuantFormat& a, const QuantFormat& b);
+
 // Draws a format to multiply another with: any format, or 32 and 16 bit floats.
 QuantFormat Partner(Draws* draws);
 
