@@ -29,7 +29,7 @@ using ::testing::Not;
 constexpr int kN = 5;
 constexpr int kK = 64;
 constexpr std::uint32_t kQ8_0 = 8;
-constexpr std::uint32_t kQ4K = 12;
+constexpr std::uint32_t kIq2Xxs = 16;
 
 std::string BytesOf(const std::vector<float>& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)};
@@ -119,7 +119,7 @@ class WeightsCommands : public ::testing::Test {
     std::string blocks;
     for (int line = 0; line < kN; ++line) blocks += Q8Line(line - 20);
     bytes.Tensor("q8", {kK, kN}, kQ8_0, blocks);
-    bytes.Tensor("q4k", {256, 1}, kQ4K, std::string(144, '\0'));
+    bytes.Tensor("q2", {256, 1}, kIq2Xxs, std::string(66, '\0'));
     bytes.Tensor("nan", {32, 1}, kQ8_0, std::string("\1\x7e", 2) + std::string(32, '\1'));
     return bytes.Bytes();
   }());
@@ -145,7 +145,7 @@ TEST_F(WeightsCommands, TensorsAreListedWithTheirForms) {
             nlohmann::json::parse(R"({"name":"q8","shape":[5,64],"type":"Q8_0",)"
                                   R"("file_bytes":340,"form":"int8-g32","size_bytes":360})"));
   EXPECT_THAT(json["tensors"][1]["refused"].get<std::string>(),
-              HasSubstr("int4-g32-f16-zp is closest"));
+              HasSubstr("int4-g32-f16 is closest"));
 }
 
 TEST_F(WeightsCommands, BlocksAreReadWhereThatIsAskedFor) {
@@ -301,8 +301,8 @@ TEST_F(WeightsCommands, WrongUseIsExplained) {
       HasSubstr("has no tensor \"weight\" among 3; like it are \"fc.weight\", \"fd.weight\""));
   EXPECT_THAT(Refusal({"put", many_ + ":fc.bias"}, 3),
               HasSubstr("many.safetensors: tensor \"fc.bias\": its shape [5] has 1 dimension"));
-  EXPECT_THAT(Refusal({"put", gguf_ + ":q4k"}, 3),
-              HasSubstr("m.gguf: tensor \"q4k\": Q4_K has no form here"));
+  EXPECT_THAT(Refusal({"put", gguf_ + ":q2"}, 3),
+              HasSubstr("m.gguf: tensor \"q2\": IQ2_XXS has no form here"));
   EXPECT_THAT(Refusal({"put", gguf_ + ":nan"}, 3),
               HasSubstr("m.gguf: tensor \"nan\": the block of row 0, columns 0 to 31"));
   EXPECT_THAT(Refusal({"put", one_, "--type", "bf16"}, 2),

@@ -58,6 +58,7 @@ StoredAs As(const QuantFormat& format, std::int64_t rows, std::int64_t columns, 
         scales(RangeOf(format.element).lowest < 0 ? DataType::kInt8 : DataType::kUint8);
   }
   if (scaling.has_tensor_scale) as.form.tensor_scale = Tight(DataType::kF32, 1, 1, order);
+  if (scaling.has_offsets) as.form.offsets = scales(scaling.type);
   if (scaling.block_k != kWhole) {
     as.form.blocks = BlockScaling{scaling.block_k, scaling.block_lines, false};
   }
@@ -111,6 +112,7 @@ TEST(Conversion, IsWhatQuantizingTheLinesGives) {
         view.scales = planes[1].data();
         view.zero_points = planes[2].empty() ? nullptr : planes[2].data();
         if (!planes[3].empty()) std::memcpy(&view.tensor_scale, planes[3].data(), sizeof(float));
+        view.offsets = planes[4].empty() ? nullptr : planes[4].data();
         EXPECT_EQ(view.tensor_scale, expected->tensor_scale) << each.name;
         EXPECT_EQ(planes[1], std::string(expected->scales.begin(), expected->scales.end()))
             << each.name;

@@ -1,5 +1,6 @@
 #include "server/store/operand_store.h"
 
+#include <cmath>
 #include <limits>
 #include <memory>
 #include <string>
@@ -203,7 +204,7 @@ TEST_F(OperandStoreTest, BlocksTellOperandsApart) {
   EXPECT_TRUE(store.BeginUpload(tenant_, digest, form, {}).ok());
 }
 
-TEST_F(OperandStoreTest, ScalesMustBeNumbersThatAQuantizerMakes) {
+TEST_F(OperandStoreTest, ScalesMustBeFinite) {
   for (const float scale : {-1.0f, std::numeric_limits<float>::infinity(),
                             std::numeric_limits<float>::quiet_NaN(), 0.5f}) {
     OperandForm form;
@@ -217,7 +218,28 @@ TEST_F(OperandStoreTest, ScalesMustBeNumbersThatAQuantizerMakes) {
     ASSERT_FALSE(*stream->Receive({PlaneName::kScales, 0, {&piece, 1}}));
     const absl::string_view rest = data;
     const auto last = stream->Receive({PlaneName::kData, 0, {&rest, 1}});
-    EXPECT_EQ(last.ok(), scale == 0.5f) << scale << " " << last.status();
+    EXPECT_EQ(last.ok(), std::isfinite(scale)) << scale << " " << last.status();
+  }
+}
+
+TEST_F(OperandStoreTest, OffsetsMustBeFinite) {
+  for (const float offset : {-1.0f, std::numeric_limits<float>::infinity(), 0.5f}) {
+    OperandForm form;
+    form.data = {DataType::kInt8, 1, 16, Order::kRowMajor, 16};
+    form.scales = form.offsets = MatrixLayout{DataType::kF32, 1, 1, Order::kRowMajor, 1};
+    form.blocks = BlockScaling{16, 1, false};
+    const std::string data(16, 'x');
+    const std::string scales(4, '\0');
+    const std::string offsets(reinterpret_cast<const char*>(&offset), sizeof offset);
+    const Sha256Digest digest = testing::DigestOfBytes(form, {data, scales, "", "", offsets});
+    auto stream = *store.BeginUpload(tenant_, digest, form, std::nullopt);
+    absl::string_view piece = scales;
+    ASSERT_FALSE(*stream->Receive({PlaneName::kScales, 0, {&piece, 1}}));
+    piece = offsets;
+    ASSERT_FALSE(*stream->Receive({PlaneName::kOffsets, 0, {&piece, 1}}));
+    piece = data;
+    const auto last = stream->Receive({PlaneName::kData, 0, {&piece, 1}});
+    EXPECT_EQ(last.ok(), std::isfinite(offset)) << offset << " " << last.status();
   }
 }
 
