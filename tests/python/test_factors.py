@@ -154,7 +154,7 @@ def test_factors_without_elements_leave_what_is_added(client, random, activation
 @pytest.mark.parametrize(
     ("name", "meant"),
     [
-        ("int4-g32", "is int4-g32-f16 or int4-g32-f16-zp or int4-g32-bf16 or int4-g32-bf16-zp meant"),
+        ("int4-g32", "is int4-g32-f16 or int4-g32-f16-zp or int4-g32-f16-offset or int4-g32-bf16 meant"),
         ("mxfp4_e2m1", "is mxfp4"),
         ("nvfp5", "is nvfp4"),
         ("int8-g48", "int8-g64"),

@@ -90,7 +90,7 @@ def test_every_float_is_rounded_as_ml_dtypes_rounds(random, name, dtype, _bits, 
     np.testing.assert_array_equal(encode(name, x), x.astype(dtype).view(np.uint8))
 
 
-@pytest.mark.parametrize("rule", ["floor", "up"])
+@pytest.mark.parametrize("rule", ["floor", "round-up"])
 @pytest.mark.parametrize(("name", "dtype", "bits"), MX)
 def test_blocks_of_the_mx_formats(random, name, dtype, bits, rule):
     lines, k = 50, 100  # the last block has 4 elements

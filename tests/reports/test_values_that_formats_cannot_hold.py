@@ -26,10 +26,12 @@ def matrix(low, high, dtype=np.float32):
 def last_in_range(name):
     """Pairs of values in one block that the format holds, and pairs that it refuses; the second one is to blame."""
     form = _formats.FORMATS[name]
+    if form.scale.name == "f16" and form.has_offsets:
+        return [(-60000, 900000)], [(0, 1e7), (0, -1e7)]
     if form.scale.name == "f16":
         limit = np.float32((15 if form.has_zero_points else 7) * 65520)
         return [(0, np.nextafter(limit, np.float32(0)))], [(0, limit), (0, 1e7), (0, -1e7)]
-    if name.startswith("uint8") and not form.has_zero_points:
+    if not form.has_sign:
         return [(255, -0.5), (0, LARGEST)], [(255, np.nextafter(np.float32(-0.5), -UP)), (0, -1), (1, -LARGEST)]
     return [(0, LARGEST), (0, -LARGEST), (-LARGEST, LARGEST)], []
 
