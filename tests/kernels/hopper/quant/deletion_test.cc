@@ -32,6 +32,8 @@ DeletionCheck QuantWide() {
                "says when, and orders no memory: each group has sums of its own"},
               {kSource, "ptx::NamedBarrierSync(kStaggerBarrier, 2 * kWarpgroup);", 2,
                "says when, and orders no memory: each group has sums of its own"},
+              {kSource, "ptx::NamedBarrierSync(kStaggerBarrier, 2 * kWarpgroup);", 3,
+               "says when, and orders no memory: each group has sums of its own"},
               OnlyAligns(kSource, 2, "for the next barrier alone"),
               OnlyAligns(kSource, 3, "for the cluster's barrier alone"),
               {kSource, "ptx::WaitForPrecedingGrid();", 2,
