@@ -69,10 +69,7 @@ Refusal StoreTernary(const int* values, const Byte* d, const Out& out) {
   Byte codes[kElements];
   for (int i = 0; i < kElements; ++i) codes[i] = Nibble(values[i]);
   PackPairs(codes, kElements, out.codes);
-  for (int half = 0; half < 2; ++half) {  // groups of 128 have the block's scale
-    out.scales[2 * half] = d[0];
-    out.scales[2 * half + 1] = d[1];
-  }
+  for (int i = 0; i < 4; ++i) out.scales[i] = d[i % 2];  // of both groups of 128
   return std::nullopt;
 }
 
