@@ -276,7 +276,8 @@ class PutAll {
       if (global_.json || !next.is_begun || next.failure) continue;
       progress.Hide();
       std::cout << next.resident.handle() << "  " << absl::BytesToHexString(next.resident.digest())
-                << "  " << arguments_.files[0] << ":" << Shown(tensors_[next_].name) << std::endl;
+                << "  " << arguments_.files[0] << ":" << Shown(tensors_[next_].name) << "\n"
+                << std::flush;
     }
   }
 
