@@ -5,8 +5,8 @@
 # gemmd takes such a file as it is, so that its results there are NaN as torchao's are.
 #
 # Seen with torchao 0.18.0 and torch 2.15.0 (CPU), 2026-11-28:
-#   Float8WeightOnlyConfig   scale 0.0           result nan
-#   Int8WeightOnlyConfig     scale 1.1920929e-07 result 0.0
+#   Float8WeightOnlyConfig   scale 0   result nan
+#   Int8WeightOnlyConfig     scale 1.1920929e-07   result 0.0
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

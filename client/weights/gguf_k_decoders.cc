@@ -2,9 +2,8 @@
 // the block's f16 that is a group's scale, or the offset's magnitude: at most 17 bits, so that f32
 // holds it. Source: ggml-quants.c; bits lie as its functions dequantize_row_* read them.
 //
-//   Q2_K   per group of 16 a byte: scale in the low half, offset in the high one; 2 bits an
-//   element;
-//          d, dmin
+//   Q2_K   a byte for each 16, the scale in its low half, the offset in the high one; 2 bits an
+//          element; d, dmin
 //   Q3_K   the third bit of each element, 2 bits an element, 16 scales of 6 bits less 32, d
 //   Q4_K   d, dmin, 8 scales and 8 offsets of 6 bits, 4 bits an element
 //   Q5_K   the same, with a fifth bit of each element before the four

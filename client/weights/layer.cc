@@ -23,6 +23,7 @@ namespace {
 using Byte = std::uint8_t;
 
 constexpr std::uint64_t kEight = 8;
+constexpr std::uint32_t kE4M3Magnitude = 0x7f;
 
 std::uint64_t BitsAlong(const Axis& axis, int bits, std::uint64_t index) {
   if (axis.per_word == 1) return axis.step * index;
@@ -100,7 +101,7 @@ class Decoder {
     const std::uint64_t zero_bytes = layer_.zero_points ? blocks : 0;
     Buffer scales = Buffer::Allocate(scale_bytes);
     Buffer zeros = Buffer::Allocate(zero_bytes);
-    turned_.resize(blocks);
+    flipped_.resize(blocks);
     absl::Status status = ForEachPart(line_blocks_, [&](const Part& part) {
       return ReadScales(part, scales.data(), zeros.data());
     });
@@ -113,16 +114,16 @@ class Decoder {
     }
     Buffer codes = Buffer::Allocate(CodeBytes());
     codes.data()[CodeBytes() - 1] = 0;  // half of it may stay over
-    status = ForEachPart(lines_, [&](const Part& part) { return ReadCodes(part, codes.data()); });
+    status = ForEachPart(lines_, [&](const Part& part) {
+      ReadCodes(part, codes.data());
+      return absl::OkStatus();
+    });
     if (!status.ok()) return status;
     array.codes = std::move(codes).Freeze(CodeBytes());
     return array;
   }
 
  private:
-  // The ways in which a block's codes become those of a positive scale.
-  enum Turn : Byte { kNo, kComplement, kNegate, kFlipSign };
-
   std::uint64_t CodeBytes() const {
     return (lines_ * k_ * static_cast<std::uint64_t>(out_bits_) + 7) / 8;
   }
@@ -151,10 +152,10 @@ class Decoder {
     if (!layer_.overall_scale) return absl::OkStatus();
     const float value = FloatOf(layer_.overall_scale->Load(0, 0));
     scale = layer_.overall_scale_divides ? 1 / value : value;
-    if (std::isfinite(value) && std::isfinite(scale) && scale >= 0) return absl::OkStatus();
-    return absl::InvalidArgumentError(absl::StrCat(
-        "it has no form in ", layer_.format, ": its overall scale is ",
-        layer_.overall_scale_divides ? "1 / " : "", value, "; it must be finite and at least 0"));
+    if (std::isfinite(value) && std::isfinite(scale)) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("it has no form in ", layer_.format, ": its overall scale is ",
+                     layer_.overall_scale_divides ? "1 / " : "", value, "; it must be finite"));
   }
 
   // About the block of the format that has this element.
@@ -193,8 +194,11 @@ class Decoder {
       if (!std::isfinite(value)) {
         return Refuse(line, k, absl::StrCat("its scale is ", value, "; it must be finite"));
       }
-      if (std::signbit(value)) turned_[to] = HowToTurn();
-      StoreScale(code, std::abs(value), to, scales);
+      if (std::signbit(value) && format_.scaling.type == DataType::kFp8E4M3) {
+        flipped_[to] = 1;
+        code &= kE4M3Magnitude;
+      }
+      StoreScale(code, value, to, scales);
       if (!layer_.zero_points) continue;
       std::uint32_t zero = layer_.zero_points->Load(from_line, from_k);
       const std::uint32_t highest = (1u << layer_.codes.bits) - 1;
@@ -203,7 +207,7 @@ class Decoder {
                       absl::StrCat("its zero point less 1 is ", highest,
                                    ", which programs read as ", highest + 1, " or carry over"));
       }
-      zeros[to] = static_cast<char>(turned_[to] == kComplement ? zero ^ ElementMask() : zero);
+      zeros[to] = static_cast<char>(zero);
     }
     return absl::OkStatus();
   }
@@ -219,70 +223,57 @@ class Decoder {
     return true;
   }
 
-  void StoreScale(std::uint32_t code, float magnitude, std::uint64_t to, char* scales) const {
+  void StoreScale(std::uint32_t code, float value, std::uint64_t to, char* scales) const {
     const DataType type = format_.scaling.type;
-    if (type != layer_.scale_type) code = EncodeElement(type, magnitude, 0, {}, 0);  // exact
-    if (type != DataType::kE8M0) code &= ~(1u << (SizeBits(type) - 1));
+    if (type != layer_.scale_type) code = EncodeElement(type, value, 0, {}, 0);  // exact
     StoreCode(scales, SizeBits(type), static_cast<std::int64_t>(to), code);
   }
 
-  Turn HowToTurn() const {
-    if (layer_.zero_points) return kComplement;
-    return IsQuantizedInteger(layer_.element) ? kNegate : kFlipSign;
-  }
-
-  std::uint32_t ElementMask() const { return (1u << SizeBits(layer_.element)) - 1; }
+  std::uint32_t SignBit() const { return 1u << (SizeBits(layer_.element) - 1); }
 
   bool LieAsTheyAre() const {
     const Plane& codes = layer_.codes;
     return codes.bits == out_bits_ && layer_.flip == 0 && IsDense(codes) &&
            codes.line.per_word == 1 &&
            codes.line.step == k_ * static_cast<std::uint64_t>(codes.bits) &&
-           std::all_of(turned_.begin(), turned_.end(), [](Byte turn) { return turn == kNo; });
+           std::all_of(flipped_.begin(), flipped_.end(),
+                       [](Byte is_flipped) { return is_flipped == 0; });
   }
 
   // A stretch of K of all lines before the next one: where neighbouring lines lie in the same cache
   // line, as GPTQ's and AWQ's do, it is read once.
-  absl::Status ReadCodes(const Part& part, char* out) const {
+  void ReadCodes(const Part& part, char* out) const {
     const std::uint64_t step = std::min<std::uint64_t>(block_k_, 128);
     const std::uint64_t stretch = RoundUp(std::uint64_t{128}, step);
     for (std::uint64_t k = 0; k < k_; k += stretch) {
       const std::uint64_t last = std::min(k_, k + stretch);
       for (std::uint64_t line = part.first; line < part.last; ++line) {
         for (std::uint64_t first = k; first < last; first += step) {
-          const absl::Status s = ReadRun(line, first, std::min(last, first + step), out);
-          if (!s.ok()) return s;
+          ReadRun(line, first, std::min(last, first + step), out);
         }
       }
     }
-    return absl::OkStatus();
   }
 
   // Elements of one line and one block.
-  absl::Status ReadRun(std::uint64_t line, std::uint64_t first, std::uint64_t last,
-                       char* out) const {
-    const std::uint64_t block = line / block_lines_ * k_blocks_ + first / block_k_;
-    const Turn turn = static_cast<Turn>(turned_[block]);
-    if (layer_.codes.bits != out_bits_ || turn == kNegate || k_ % kEight != 0) {
-      return WidenCodes(line, first, last, turn, out);
-    }
-    if (out_bits_ == 4) {
-      CopyCodes<std::uint32_t>(line, first, last, turn, out);
+  void ReadRun(std::uint64_t line, std::uint64_t first, std::uint64_t last, char* out) const {
+    std::uint32_t flip = layer_.flip;
+    if (flipped_[line / block_lines_ * k_blocks_ + first / block_k_] != 0) flip ^= SignBit();
+    if (layer_.codes.bits != out_bits_ || k_ % kEight != 0) {
+      WidenCodes(line, first, last, flip, out);
+    } else if (out_bits_ == 4) {
+      CopyCodes<std::uint32_t>(line, first, last, flip, out);
     } else {
-      CopyCodes<std::uint64_t>(line, first, last, turn, out);
+      CopyCodes<std::uint64_t>(line, first, last, flip, out);
     }
-    return absl::OkStatus();
   }
 
   // Eight codes at a time, which are one number of that type, of 4 or 8 bits each: `first` and
   // `last` are multiples of 8.
   template <typename Eight>
-  void CopyCodes(std::uint64_t line, std::uint64_t first, std::uint64_t last, Turn turn,
+  void CopyCodes(std::uint64_t line, std::uint64_t first, std::uint64_t last, std::uint32_t flip,
                  char* out) const {
     constexpr int kBits = sizeof(Eight);
-    std::uint32_t flip = layer_.flip;
-    if (turn == kComplement) flip ^= ElementMask();
-    if (turn == kFlipSign) flip ^= 1u << (kBits - 1);
     const Eight flips = flip * (~Eight{0} / ((Eight{1} << kBits) - 1));  // each of the eight
     const Plane& from = layer_.codes;
     const bool together = HasEightTogether(from);
@@ -305,30 +296,18 @@ class Decoder {
     }
   }
 
-  absl::Status WidenCodes(std::uint64_t line, std::uint64_t first, std::uint64_t last, Turn turn,
-                          char* out) const {
-    const int element_bits = SizeBits(layer_.element);
-    const bool is_integer = IsQuantizedInteger(layer_.element);
-    const bool is_signed = is_integer && RangeOf(layer_.element).lowest < 0;
+  void WidenCodes(std::uint64_t line, std::uint64_t first, std::uint64_t last, std::uint32_t flip,
+                  char* out) const {
+    const bool is_signed = IsQuantizedInteger(layer_.element) && RangeOf(layer_.element).lowest < 0;
+    const std::uint32_t element_mask = 2 * SignBit() - 1;
     for (std::uint64_t k = first; k < last; ++k) {
-      std::uint32_t code = layer_.codes.Load(line, k) ^ layer_.flip;
-      if (turn == kComplement) code ^= ElementMask();
-      if (turn == kFlipSign) code ^= 1u << (element_bits - 1);
+      std::uint32_t code = layer_.codes.Load(line, k) ^ flip;
       if (is_signed) {
-        const std::uint32_t sign = 1u << (element_bits - 1);
-        int value = static_cast<int>((code & ElementMask()) ^ sign) - static_cast<int>(sign);
-        if (turn == kNegate) value = -value;
-        if (value > RangeOf(format_.element).highest) {
-          return Refuse(
-              line, k,
-              absl::StrCat("its code ", -value, " and its scale below zero need the code ", value,
-                           "; ", Name(format_.element), " ends at ", value - 1));
-        }
-        code = static_cast<std::uint32_t>(value) & ((1u << out_bits_) - 1);
+        code = ((code & element_mask) ^ SignBit()) - SignBit();  // in two's complement of 32 bits
+        code &= (1u << out_bits_) - 1;
       }
       StoreCode(out, out_bits_, static_cast<std::int64_t>(line * k_ + k), code);
     }
-    return absl::OkStatus();
   }
 
   const Layer& layer_;
@@ -341,7 +320,9 @@ class Decoder {
   std::uint64_t block_k_ = 0;
   int out_bits_ = 0;
   std::array<std::uint64_t, kEight> offsets_{};  // in bits, of eight codes along K from the first
-  std::vector<Byte> turned_;                     // how, of each block of the format
+  // By block of the format: 1 where a scale of E4M3 is below zero. Servers take none, so that the
+  // signs of the block's elements turn.
+  std::vector<Byte> flipped_;
 };
 
 }  // namespace

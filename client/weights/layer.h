@@ -73,8 +73,8 @@ std::vector<const Plane*> PlanesOf(const Layer& layer);
 // One matrix of the stack. REQUIRES: index < layer.parts.
 Layer PartOf(const Layer& layer, std::uint64_t index);
 
-// Exact, but for the reciprocal of an overall scale that divides, which is rounded once to f32. A
-// scale below zero turns codes and zero points around. INVALID_ARGUMENT, with the place and the
+// Exact, but for the reciprocal of an overall scale that divides, which is rounded once to f32.
+// INVALID_ARGUMENT, with the place and the
 // cause: a scale is NaN or infinite, or a zero point can be read in two ways.
 // REQUIRES: the layer has a format, this shape, and bytes for it; it is no stack.
 absl::StatusOr<QuantizedArray> DecodeLayer(const Layer& layer, std::uint64_t lines,

@@ -42,7 +42,7 @@ struct QuantCase {
   bool has_nan = false;        // of fp8: some lines; of E2M1 with any scale: some scales
 
   bool is_e2m1() const { return b == DataType::kFp4E2M1; }
-  // That a scale is for; one of all of K is for each 128.
+  // Elements of K for which a packed scale is: where one scale is for all of K, each 128 has it.
   std::int64_t scale_k() const { return is_nvfp4 ? 16 : is_e2m1() ? 32 : group_k; }
   bool has_e8m0_scales() const { return is_mx || SizeBits(b) == 6 || (is_e2m1() && !is_nvfp4); }
   bool is_integer() const { return IsQuantizedInteger(b); }
