@@ -15,6 +15,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/testing/weight_bytes.h"
+#include "tests/client/weights/expected_matrix.h"
 
 namespace gemmd::client {
 namespace {
@@ -142,25 +143,10 @@ void ExpectValues(const Numbers& layer, const LayerConfig& config, const std::st
   ASSERT_EQ(tensors.size(), 1U);
   EXPECT_EQ(tensors[0].name, "l.weight");
   EXPECT_THAT(tensors[0].shape, ::testing::ElementsAre(layer.n, layer.k));
-  const auto form = FormOf(tensors[0]);
-  ASSERT_TRUE(form.ok()) << form.status();
-  EXPECT_EQ(form->name, format);
-  const auto operand = OperandOf(tensors[0]);
-  ASSERT_TRUE(operand.ok()) << operand.status();
-  const auto& array = std::get<QuantizedArray>(*operand);
-  const auto sent = ToOperand(array, Side::kA);
-  ASSERT_TRUE(sent.ok()) << sent.status();
-  EXPECT_EQ(sent->size_bytes(), form->size_bytes);
-  const QuantizedView view = array.view();
-  for (std::uint64_t n = 0; n < layer.n; ++n) {
-    for (std::uint64_t k = 0; k < layer.k; ++k) {
-      const std::uint64_t at = k / layer.group * layer.n + n;
-      const double expected =
-          (layer.codes[k * layer.n + n] - layer.zeros[at]) * double{layer.scales[at]};
-      ASSERT_EQ(view.value(static_cast<std::int64_t>(n), static_cast<std::int64_t>(k)), expected)
-          << format << " " << n << ", " << k;
-    }
-  }
+  ExpectMatrix(tensors[0], format, [&layer](std::uint64_t n, std::uint64_t k) {
+    const std::uint64_t at = k / layer.group * layer.n + n;
+    return (layer.codes[k * layer.n + n] - layer.zeros[at]) * double{layer.scales[at]};
+  });
 }
 
 TEST(PackedLayersTest, EveryElementKeepsItsValue) {

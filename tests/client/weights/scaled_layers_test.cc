@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <cstdint>
-#include <functional>
 #include <random>
 #include <string>
 #include <utility>
@@ -18,6 +17,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/testing/weight_bytes.h"
+#include "tests/client/weights/expected_matrix.h"
 
 namespace gemmd::client {
 namespace {
@@ -26,7 +26,6 @@ using ::gemmd::testing::Little;
 using ::testing::HasSubstr;
 
 using Shape = std::vector<std::uint64_t>;
-using Value = std::function<double(std::uint64_t n, std::uint64_t k)>;
 
 WeightTensor Tensor(const std::string& name, const std::string& type, Shape shape,
                     std::string bytes) {
@@ -77,28 +76,6 @@ WeightTensor Made(const std::vector<WeightTensor>& tensors, const LayerConfig& c
   const std::vector<WeightTensor> made = CombineLayers(tensors, config);
   EXPECT_EQ(made.size(), 1U);
   return made.at(0);
-}
-
-void ExpectMatrix(const WeightTensor& tensor, const std::string& format, const Value& value) {
-  const auto form = FormOf(tensor);
-  ASSERT_TRUE(form.ok()) << form.status();
-  EXPECT_EQ(form->name, format);
-  const auto operand = OperandOf(tensor);
-  ASSERT_TRUE(operand.ok()) << operand.status();
-  const auto& array = std::get<QuantizedArray>(*operand);
-  const auto sent = ToOperand(array, Side::kA);
-  ASSERT_TRUE(sent.ok()) << sent.status();
-  EXPECT_EQ(sent->size_bytes(), form->size_bytes);
-  const QuantizedView view = array.view();
-  for (std::uint64_t n = 0; n < form->rows; ++n) {
-    for (std::uint64_t k = 0; k < form->columns; ++k) {
-      ASSERT_EQ(view.value(static_cast<std::int64_t>(n), static_cast<std::int64_t>(k)), value(n, k))
-          << format << " " << n << ", " << k;
-      if (view.format.scaling.type != DataType::kFp8E4M3) continue;
-      // Servers take no other.
-      ASSERT_GE(view.block_scale(static_cast<std::int64_t>(n), static_cast<std::int64_t>(k)), 0);
-    }
-  }
 }
 
 std::string Why(const std::vector<WeightTensor>& tensors, const LayerConfig& config = {}) {
