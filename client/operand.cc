@@ -1,10 +1,7 @@
 #include "client/operand.h"
 
-#include <algorithm>
-
-#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
-#include "base/digest/sha256.h"
+#include "base/text/operand_name.h"
 
 namespace gemmd::client {
 namespace {
@@ -25,11 +22,9 @@ struct Format {
 }  // namespace
 
 OperandName ParseOperandName(absl::string_view text) {
-  const bool is_digest = text.size() == 2 * kSha256Bytes &&
-                         std::all_of(text.begin(), text.end(),
-                                     [](unsigned char c) { return absl::ascii_isxdigit(c); });
-  if (is_digest) return {{}, absl::HexStringToBytes(text)};
-  return {std::string(text), {}};
+  if (HasDigestForm(text)) return {{}, absl::HexStringToBytes(text)};
+  if (HasHandleForm(text)) return {std::string(text), {}};
+  return {{}, {}, std::nullopt, std::string(text)};
 }
 
 const MatrixFormat* FormatOf(const Operand& operand) { return std::visit(Format(), operand); }

@@ -17,16 +17,29 @@
 
 namespace gemmd::client {
 
-// One that is on the server, by name: nothing brings it back should it be lost.
+// One that is on the server, by what it is called there: nothing brings it back should it be lost.
 struct OperandName {
-  std::string handle;  // one of both
+  std::string handle;  // one of the three: this one,
   std::string digest;  // 32 bytes
   // The matrix's format, if the caller knows it. D's shape is then checked against it.
   std::optional<MatrixFormat> format = std::nullopt;
+  std::string name = {};  // or the name that its tenant gave it
 };
 
-// "a1b2c3d4-7" is a handle, 64 hexadecimal digits are a digest.
+// "a1b2c3d4-7" is a handle, 64 hexadecimal digits are a digest, all else is a name.
 OperandName ParseOperandName(absl::string_view text);
+
+// Writes it into a message with `oneof { handle, digest, name }`.
+template <typename Message>
+void SetName(const OperandName& operand, Message* message) {
+  if (!operand.name.empty()) {
+    message->set_name(operand.name);
+  } else if (!operand.digest.empty()) {
+    message->set_digest(operand.digest);
+  } else {
+    message->set_handle(operand.handle);
+  }
+}
 
 // The bytes of shared memory from an offset on; SharedRegion::Place() makes one.
 struct SharedPlace {

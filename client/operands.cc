@@ -15,11 +15,7 @@ namespace {
 template <typename Request>
 Request RequestFor(const OperandName& name) {
   Request request;
-  if (name.digest.empty()) {
-    request.set_handle(name.handle);
-  } else {
-    request.set_digest(name.digest);
-  }
+  client::SetName(name, &request);
   return request;
 }
 
@@ -77,17 +73,35 @@ absl::StatusOr<v1::ResidentOperand> Operands::Describe(const OperandName& name,
 }
 
 absl::StatusOr<std::vector<v1::ResidentOperand>> Operands::List(const CallOptions& call) {
+  return ListBy("Operands/List", call);
+}
+
+absl::StatusOr<std::vector<v1::ResidentOperand>> Operands::ListAll(const CallOptions& call) {
+  return ListBy("Operands/ListAll", call);
+}
+
+absl::StatusOr<std::vector<v1::ResidentOperand>> Operands::ListBy(const char* method,
+                                                                  const CallOptions& call) {
   const absl::Time deadline = absl::Now() + call.timeout;
   std::vector<v1::ResidentOperand> residents;
   v1::ListRequest request;
   do {
     const absl::StatusOr<v1::ListResponse> page =
-        link_->Unary<v1::ListResponse>("Operands/List", request, deadline);
+        link_->Unary<v1::ListResponse>(method, request, deadline);
     if (!page.ok()) return page.status();
     residents.insert(residents.end(), page->residents().begin(), page->residents().end());
     request.set_page_token(page->next_page_token());
   } while (!request.page_token().empty());
   return residents;
+}
+
+absl::StatusOr<v1::SetNameResponse> Operands::SetName(const OperandName& operand,
+                                                      const std::string& new_name, bool replace,
+                                                      const CallOptions& call) {
+  auto request = RequestFor<v1::SetNameRequest>(operand);
+  request.set_new_name(new_name);
+  request.set_replace(replace);
+  return link_->Unary<v1::SetNameResponse>("Operands/SetName", request, absl::Now() + call.timeout);
 }
 
 absl::Status Operands::Release(const OperandName& name, const CallOptions& call) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -49,12 +50,23 @@ class Operands {
   absl::StatusOr<v1::ResidentOperand> Describe(const OperandName& name,
                                                const CallOptions& call = {});
   absl::StatusOr<std::vector<v1::ResidentOperand>> List(const CallOptions& call = {});
+  // Those of every tenant, for operators.
+  absl::StatusOr<std::vector<v1::ResidentOperand>> ListAll(const CallOptions& call = {});
+  // Gives it one more name; with `replace` another operand loses the name, in one step.
+  // ALREADY_EXISTS: another has it.
+  absl::StatusOr<v1::SetNameResponse> SetName(const OperandName& operand,
+                                              const std::string& new_name, bool replace = false,
+                                              const CallOptions& call = {});
+  // Forgets it; by one of its several names, that name alone.
   absl::Status Release(const OperandName& name, const CallOptions& call = {});
   // Returns what remains of the lease.
   absl::StatusOr<absl::Duration> Renew(const OperandName& name, const Lease& lease = {},
                                        const CallOptions& call = {});
 
  private:
+  absl::StatusOr<std::vector<v1::ResidentOperand>> ListBy(const char* method,
+                                                          const CallOptions& call);
+
   const std::unique_ptr<const OperandLink> link_;
 };
 

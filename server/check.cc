@@ -13,6 +13,7 @@
 #include "kernels/gemm.h"
 #include "server/auth/policy_file.h"
 #include "server/host_limits.h"
+#include "server/preload/preload.h"
 #include "server/process.h"
 #include "server/rpc/tls_files.h"
 #include "server/settings/scheduling_options.h"
@@ -61,6 +62,7 @@ absl::Status CheckFiles(const config::ServerConfig& config, std::vector<std::str
     if (!endpoint.ok()) return endpoint.status();
   }
   if (absl::Status s = SchedulingOptions(config.scheduling()).status(); !s.ok()) return s;
+  if (absl::Status s = OpenPreload(config.operands().preload()).status(); !s.ok()) return s;
   return CheckMemoryOption("--cpu.memory-bytes", config.cpu().memory_bytes(), ThisMemoryShare());
 }
 

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <memory>
 #include <string>
@@ -28,6 +29,30 @@ Severity LogThreshold(const std::string& level) {
   if (level == "error") return Severity::kError;
   return Severity::kInfo;
 }
+
+// Signals that come while the server starts.
+class SignalsAtStart {
+ public:
+  explicit SignalsAtStart(const Signals* signals) : signals_(signals) {}
+
+  // Thread-safe.
+  bool IsStopped() {
+    const int signal = signals_->Wait(0);
+    if (signal == SIGHUP) wants_reload_ = true;
+    if (signal != 0 && signal != SIGHUP) stop_ = signal;
+    return stop() != 0;
+  }
+  int stop() const { return stop_; }  // the signal that ends the process; 0: none
+  // The files were read before the SIGHUP, perhaps.
+  void RaiseReload() const {
+    if (wants_reload_) Signals::Raise(SIGHUP);
+  }
+
+ private:
+  const Signals* const signals_;
+  std::atomic<int> stop_{0};
+  std::atomic<bool> wants_reload_{false};
+};
 
 bool HoldsSecrets(const config::ServerConfig& config) {
   return !config.tls().key_file().empty() || !config.auth().policy_file().empty();
@@ -110,11 +135,19 @@ int Serve(const config::ServerConfig& config, const ReadOptions& read_options) {
   const Signals signals;
   if (!MayDumpCore(config)) ForbidCoreDumps();
   LogHostLimits();
-  const std::unique_ptr<Server> server = Server::Start(config, [](const absl::Status& status) {
-    Log(Severity::kError, "device_lost", {{"error", status.message()}});
-    Signals::Raise(Signals::kDeviceLost);
-  });
+  SignalsAtStart at_start(&signals);
+  const std::unique_ptr<Server> server = Server::Start(
+      config,
+      [](const absl::Status& status) {
+        Log(Severity::kError, "device_lost", {{"error", status.message()}});
+        Signals::Raise(Signals::kDeviceLost);
+      },
+      [&at_start] { return at_start.IsStopped(); });
+  if (at_start.stop() != 0) {
+    return at_start.stop() == Signals::kDeviceLost ? kExitDeviceLost : kExitOk;
+  }
   if (server == nullptr) return kExitCannotStart;
+  at_start.RaiseReload();
   TellServiceManager("READY=1");
 
   config::ServerConfig in_force = config;

@@ -10,6 +10,7 @@
 //   verification/  products checked afterwards   verifier.h takes a share of all
 //   regions/       memory shared with clients    region_table.h states who may use which
 //   store/         matrices that stay            operand_store.h states an operand's states
+//   preload/       files of weights at the start  preload.h
 //   device/        memory, threads, launches     device.h is the seam, cpu_device.h the CPU
 //   tenants/       what each client may take     quota_accounts.h counts what it holds
 //   ../kernels/    what multiplies               gemm.h is their public header

@@ -17,6 +17,7 @@
 #include "base/version.h"
 #include "server/net/descriptor_limit.h"
 #include "server/observe/log.h"
+#include "server/preload/preload.h"
 #include "server/rpc/calls/peer.h"
 #include "server/settings/settings.h"
 #include "server/tracing.h"
@@ -88,7 +89,8 @@ Server::Base::Base(const config::ServerConfig& config)
   plans.set_shipped(&ShippedPlans());
 }
 
-std::unique_ptr<Server> Server::Start(const config::ServerConfig& config, const OnLost& on_lost) {
+std::unique_ptr<Server> Server::Start(const config::ServerConfig& config, const OnLost& on_lost,
+                                      const IsStopped& is_stopped) {
   absl::StatusOr<std::unique_ptr<PolicyFile>> policy =
       PolicyFile::Open(config.auth().policy_file(), kPolicyPeriod);
   if (!policy.ok()) {
@@ -110,6 +112,7 @@ std::unique_ptr<Server> Server::Start(const config::ServerConfig& config, const 
   }
   base->devices = *std::move(devices);
   std::unique_ptr<Server> server(new Server(config, *std::move(policy), std::move(base)));
+  if (!server->PreloadOperands(is_stopped)) return nullptr;
   if (!server->Listen() || !server->Observe()) return nullptr;
   server->LogStart();
   return server;
@@ -181,6 +184,21 @@ AdminService::Sources Server::AdminSources() {
   sources.max_queued_jobs = static_cast<std::uint64_t>(config_.scheduling().max_queued_requests()) *
                             router().devices().size();
   return sources;
+}
+
+bool Server::PreloadOperands(const IsStopped& is_stopped) {
+  const auto preload = [&] {
+    const absl::StatusOr<std::vector<PreloadedFile>> files =
+        OpenPreload(config_.operands().preload());
+    if (!files.ok()) return files.status();
+    const absl::StatusOr<Tenant> tenant =
+        PreloadTenant(config_.operands().preload_tenant(), *policy_->policy());
+    if (!tenant.ok()) return tenant.status();
+    return Preload(*files, *tenant, LimitsOfRequests(), &store_, is_stopped);
+  };
+  const absl::Status status = preload();
+  if (!status.ok()) LogCannotStart(status);
+  return status.ok();
 }
 
 bool Server::Listen() {

@@ -37,10 +37,13 @@ namespace gemmd {
 class Server {
  public:
   using OnLost = std::function<void(const absl::Status&)>;
+  using IsStopped = std::function<bool()>;
 
-  // Builds every layer, warms the devices up, and listens. Null where that cannot be; the log then
-  // says why. `on_lost`: as Devices::Make(). The configuration outlives the result.
-  static std::unique_ptr<Server> Start(const config::ServerConfig& config, const OnLost& on_lost);
+  // Builds every layer, warms the devices up, preloads operands, and listens. Null where that
+  // cannot be; the log then says why. `on_lost`: as Devices::Make(). `is_stopped`: as Preload().
+  // The configuration outlives the result.
+  static std::unique_ptr<Server> Start(const config::ServerConfig& config, const OnLost& on_lost,
+                                       const IsStopped& is_stopped);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
@@ -77,7 +80,8 @@ class Server {
 
   RequestLimits LimitsOfRequests() const;
   AdminService::Sources AdminSources();
-  // Both return false if the server cannot listen there; the log says why.
+  // These return false if that cannot be; the log says why.
+  bool PreloadOperands(const IsStopped& is_stopped);
   bool Listen();
   bool Observe();
   void LogStart() const;

@@ -92,6 +92,7 @@ int Run(int argc, const char* const* argv) {
   AddPutCommand(commands);
   AddGetCommand(commands);
   AddLsCommand(commands);
+  AddNameCommand(commands);
   AddRmCommand(commands);
   AddCompletionCommand(commands);
   app.footer(Footer(kExamples));

@@ -32,6 +32,7 @@ ExitCode ExitCodeOf(absl::StatusCode code) {
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kFailedPrecondition:
     case absl::StatusCode::kNotFound:
+    case absl::StatusCode::kAlreadyExists:
     case absl::StatusCode::kUnimplemented:
     case absl::StatusCode::kOutOfRange:
       return ExitCode::kRefused;

@@ -39,13 +39,7 @@ struct Encoder {
     request.sources.push_back(std::move(operand));
   }
 
-  void operator()(const OperandName& operand) const {
-    if (operand.digest.empty()) {
-      wire.set_handle(operand.handle);
-    } else {
-      wire.set_digest(operand.digest);
-    }
-  }
+  void operator()(const OperandName& operand) const { SetName(operand, &wire); }
 
   void operator()(const SharedOperand& operand) const {
     SetPlane(operand.data, wire.mutable_data());

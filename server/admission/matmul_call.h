@@ -23,7 +23,7 @@ struct PlaneSpec {
   std::uint64_t leading_dimension = 0;  // 0: tight
 };
 
-enum class Source : std::uint8_t { kInline, kHandle, kDigest, kShared };
+enum class Source : std::uint8_t { kInline, kResident, kShared };
 
 // Bytes of a region (server/regions) from there on.
 struct SharedMemorySpec {
@@ -40,7 +40,7 @@ struct OperandSpec {
   std::optional<PlaneSpec> offsets;
   std::optional<BlockScaling> blocks;  // of scales, zero points and offsets
   Source source = Source::kInline;
-  OperandKey resident;      // with kHandle and kDigest
+  OperandKey resident;      // with kResident
   bool is_found = false;    // and it is on this server
   SharedMemorySpec shared;  // with kShared
 };

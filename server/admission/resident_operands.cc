@@ -89,7 +89,7 @@ absl::StatusOr<ResidentOperands> ResidentOperands::Find(OperandStore* store, Mat
   for (std::size_t i = 0; i < kOperandCount; ++i) {
     if (!specs[i]->has_value()) continue;
     OperandSpec& spec = **specs[i];
-    if (spec.source != Source::kHandle && spec.source != Source::kDigest) continue;
+    if (spec.source != Source::kResident) continue;
     const absl::string_view field = Name(static_cast<OperandName>(i));
     absl::StatusOr<std::shared_ptr<StoredOperand>> operand =
         store->Use(call->tenant, spec.resident, field);

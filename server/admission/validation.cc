@@ -34,11 +34,9 @@ absl::Status CheckDimension(absl::string_view field, std::uint64_t value, std::u
 }
 
 absl::Status CheckSource(absl::string_view field, const OperandSpec& operand) {
-  const bool is_resident = operand.source == Source::kHandle || operand.source == Source::kDigest;
-  if (is_resident && !operand.is_found) {
-    const char* source = operand.source == Source::kHandle ? ".handle" : ".digest";
+  if (operand.source == Source::kResident && !operand.is_found) {
     return absl::UnimplementedError(
-        StrCat(field, source, " is set: this server takes inline operands only"));
+        StrCat(field, " is a resident operand: here it must be inline"));
   }
   return absl::OkStatus();
 }

@@ -21,6 +21,8 @@ constexpr MethodRoles kTable[] = {
     {"/gemmd.v1.Operands/Get", kUsers},
     {"/gemmd.v1.Operands/Download", kUsers},
     {"/gemmd.v1.Operands/List", kUsers},
+    {"/gemmd.v1.Operands/ListAll", kOperators, true},
+    {"/gemmd.v1.Operands/SetName", kUsers},
     {"/gemmd.v1.Operands/Renew", kUsers},
     {"/gemmd.v1.Operands/Release", kUsers},
 

@@ -13,6 +13,7 @@ namespace {
 // Hexadecimal, separated by commas.
 constexpr char kDigestsUrl[] = "gemmd/missing-digests";
 constexpr char kHandlesUrl[] = "gemmd/missing-handles";
+constexpr char kNamesUrl[] = "gemmd/missing-names";
 
 void Set(const char* url, const std::vector<std::string>& values, absl::Status* status) {
   if (values.empty()) return;
@@ -38,11 +39,12 @@ std::vector<std::string> Get(const char* url, const absl::Status& status) {
 absl::Status WithMissing(absl::Status status, const MissingOperands& missing) {
   Set(kDigestsUrl, missing.digests, &status);
   Set(kHandlesUrl, missing.handles, &status);
+  Set(kNamesUrl, missing.names, &status);
   return status;
 }
 
 MissingOperands MissingOf(const absl::Status& status) {
-  return {Get(kDigestsUrl, status), Get(kHandlesUrl, status)};
+  return {Get(kDigestsUrl, status), Get(kHandlesUrl, status), Get(kNamesUrl, status)};
 }
 
 absl::Status MergeMissing(absl::Status first, const absl::Status& second) {
@@ -50,6 +52,7 @@ absl::Status MergeMissing(absl::Status first, const absl::Status& second) {
   const MissingOperands more = MissingOf(second);
   missing.digests.insert(missing.digests.end(), more.digests.begin(), more.digests.end());
   missing.handles.insert(missing.handles.end(), more.handles.begin(), more.handles.end());
+  missing.names.insert(missing.names.end(), more.names.begin(), more.names.end());
   return WithMissing(std::move(first), missing);
 }
 

@@ -12,6 +12,7 @@ namespace gemmd {
 struct MissingOperands {
   std::vector<std::string> digests;  // 32 bytes each
   std::vector<std::string> handles;
+  std::vector<std::string> names = {};
 };
 
 // REQUIRES: !status.ok().

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/text/duration.h"
 #include "base/text/quoted.h"
+#include "base/time/units.h"
 #include "server/device/keep_with.h"
 
 namespace gemmd {
@@ -103,15 +104,14 @@ absl::StatusOr<StoredInfo> OperandStore::Get(const Tenant& tenant, const Operand
   return InfoLocked(found->first, found->second);
 }
 
-std::pair<std::vector<StoredInfo>, std::uint64_t> OperandStore::List(const Tenant& tenant,
-                                                                     std::uint64_t after,
-                                                                     std::size_t count) {
+std::pair<std::vector<StoredInfo>, std::uint64_t> OperandStore::List(
+    const std::optional<Tenant>& tenant, std::uint64_t after, std::size_t count) {
   const MutexLock lock(mutex_);
   std::vector<StoredInfo> infos;
   std::uint64_t last = 0;
   for (auto each = entries_.upper_bound(after); each != entries_.end(); ++each) {
     const Entry& entry = each->second;
-    if (entry.tenant != tenant || entry.operand == nullptr) continue;
+    if (entry.operand == nullptr || (tenant.has_value() && entry.tenant != *tenant)) continue;
     if (infos.size() == count) return {std::move(infos), last};
     infos.push_back(InfoLocked(each->first, entry));
     last = each->first;
@@ -121,9 +121,16 @@ std::pair<std::vector<StoredInfo>, std::uint64_t> OperandStore::List(const Tenan
 
 absl::Status OperandStore::Release(const Tenant& tenant, const OperandKey& key) {
   Garbage garbage;
+  std::shared_ptr<StoreHold> place_of_name;  // given back after the lock
   const MutexLock lock(mutex_);
   const auto found = FindLocked(tenant, key);
   if (found == entries_.end()) return NotFound(key, {});
+  auto& names = found->second.names;
+  if (!key.name.empty() && names.size() > 1) {
+    place_of_name = std::move(names.extract(key.name).mapped());
+    names_.erase({tenant, key.name});
+    return absl::OkStatus();
+  }
   RemoveLocked(found, &garbage);
   return absl::OkStatus();
 }
@@ -138,6 +145,15 @@ absl::StatusOr<TimeNs> OperandStore::Renew(const Tenant& tenant, const OperandKe
   if (!checked.ok()) return checked.status();
   leases_.Renew(found->first, *checked, clock_->Now());
   return *checked;
+}
+
+absl::Status OperandStore::Pin(const Tenant& tenant, const OperandKey& key) {
+  constexpr TimeNs kCentury = 100LL * 365 * 24 * 3600 * kSecond;
+  const MutexLock lock(mutex_);
+  const auto found = FindResidentLocked(tenant, key);
+  if (found == entries_.end()) return NotFound(key, {});
+  leases_.Renew(found->first, kCentury, clock_->Now());
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<PendingResult>> OperandStore::BeginResult(
@@ -181,7 +197,7 @@ std::string OperandStore::Keep(std::unique_ptr<PendingResult> result) {
                                             traffic_);
   const MutexLock lock(mutex_);
   const std::uint64_t id =
-      AddLocked({kept.tenant_, {}, {}, nullptr, std::move(operand)}, kept.lease_);
+      AddLocked({kept.tenant_, {}, {}, nullptr, std::move(operand), {}}, kept.lease_);
   return entries_.at(id).handle;
 }
 
@@ -250,19 +266,28 @@ void OperandStore::CountDownloaded(std::uint64_t bytes) {
 
 absl::Status OperandStore::NotFound(const OperandKey& key, absl::string_view field) const {
   const std::string prefix = field.empty() ? std::string() : absl::StrCat(field, ".");
+  if (!key.name.empty()) {
+    return WithMissing(absl::NotFoundError(absl::StrCat(prefix, "name is ", Quoted(key.name),
+                                                        ": no operand of this tenant has it")),
+                       {{}, {}, {key.name}});
+  }
   if (key.digest.empty()) {
     return WithMissing(absl::NotFoundError(absl::StrCat(prefix, "handle is ", Quoted(key.handle),
                                                         ": the server has no such operand")),
-                       {{}, {key.handle}});
+                       {{}, {key.handle}, {}});
   }
   return WithMissing(
       absl::NotFoundError(absl::StrCat(prefix, "digest is ", absl::BytesToHexString(key.digest),
                                        ": the server has no such operand; upload it")),
-      {{key.digest}, {}});
+      {{key.digest}, {}, {}});
 }
 
 OperandStore::Entries::iterator OperandStore::FindLocked(const Tenant& tenant,
                                                          const OperandKey& key) {
+  if (!key.name.empty()) {
+    const auto found = names_.find({tenant, key.name});
+    return found == names_.end() ? entries_.end() : entries_.find(found->second);
+  }
   if (key.digest.empty()) {
     const auto found = handles_.find({tenant, key.handle});
     return found == handles_.end() ? entries_.end() : entries_.find(found->second);
@@ -294,6 +319,7 @@ void OperandStore::RemoveLocked(Entries::iterator entry, Garbage* garbage) {
   Entry& gone = entry->second;
   if (!gone.digest.empty()) digests_.erase({gone.tenant, gone.digest});
   if (!gone.handle.empty()) handles_.erase({gone.tenant, gone.handle});
+  for (const auto& [name, hold] : gone.names) names_.erase({gone.tenant, name});
   leases_.Remove(id);
   // Streams may still hold it: it gives its memory back nevertheless.
   if (gone.upload != nullptr) gone.upload->Abandon();
@@ -320,8 +346,11 @@ bool OperandStore::EvictLocked(const std::function<bool(const Entry&)>& may_go, 
 
 StoredInfo OperandStore::InfoLocked(std::uint64_t id, const Entry& entry) const {
   StoredInfo info;
+  info.number = id;
+  info.tenant = entry.tenant;
   info.handle = entry.handle;
   info.digest = entry.digest;
+  for (const auto& [name, hold] : entry.names) info.names.push_back(name);
   info.form = entry.operand->form();
   info.device_bytes =
       host_->uses_host_memory() ? entry.operand->size_bytes() : entry.operand->device_bytes();

@@ -1,4 +1,4 @@
-// The operands that the server keeps, by tenant, handle and digest.
+// The operands that the server keeps, by tenant, handle, digest and the names that tenants give.
 //
 //   uploading   BeginUpload() made room for all of it; its lease is renewed by bytes that are new,
 //               and by nothing else. One that is to be quantized is not found by its digest
@@ -8,8 +8,8 @@
 // Room is made by evicting what has no lease and is not in use, the longest unused first; a
 // leased operand never goes. Its memory stays until its last user lets go.
 //
-// operand_store_uploads.cc has uploads until they are operands, operand_store_copies.cc copies on
-// more devices than one, operand_store.cc all else.
+// operand_store_uploads.cc has uploads until they are operands, operand_store_names.cc names,
+// operand_store_copies.cc copies on more devices than one, operand_store.cc all else.
 #pragma once
 
 #include <atomic>
@@ -65,16 +65,22 @@ struct StoreOptions {
 
 // No handle is longer.
 inline constexpr std::size_t kMaxHandleBytes = 64;
+// The names that one operand may have: an answer tells all of them.
+inline constexpr std::size_t kMaxNames = 1024;
 
-// A client's name of an operand: one of both is empty.
+// A client's way to call an operand: all but one are empty.
 struct OperandKey {
   std::string handle;
   std::string digest;  // 32 bytes
+  std::string name = {};
 };
 
 struct StoredInfo {
+  std::uint64_t number = 0;  // in the order in which operands came
+  Tenant tenant;
   std::string handle;
-  std::string digest;  // empty: computed
+  std::string digest;              // empty: computed
+  std::vector<std::string> names;  // sorted
   OperandForm form;
   std::uint64_t device_bytes = 0;
   TimeNs lease = 0;
@@ -203,13 +209,27 @@ class OperandStore {
   absl::StatusOr<std::shared_ptr<StoredOperand>> Read(const Tenant& tenant, const OperandKey& key);
 
   absl::StatusOr<StoredInfo> Get(const Tenant& tenant, const OperandKey& key);
-  // Up to `count` residents that came after the one of that number (0: from the first), and
-  // the number to go on from; 0: there are no more.
-  std::pair<std::vector<StoredInfo>, std::uint64_t> List(const Tenant& tenant, std::uint64_t after,
-                                                         std::size_t count);
+  // Up to `count` residents of the tenant, of all without one, that came after the one of that
+  // number (0: from the first), and the number to go on from; 0: there are no more.
+  std::pair<std::vector<StoredInfo>, std::uint64_t> List(const std::optional<Tenant>& tenant,
+                                                         std::uint64_t after, std::size_t count);
+  // Forgets the operand; by one of several names, that name alone.
   absl::Status Release(const Tenant& tenant, const OperandKey& key);
+
+  struct Named {
+    StoredInfo info;
+    std::string replaced_handle;  // of the operand that had the name; empty: none had it
+  };
+  // Gives the operand one more name; with `replace` another operand loses it. Each name counts as
+  // an operand without bytes. NOT_FOUND; ALREADY_EXISTS; INVALID_ARGUMENT: it has kMaxNames;
+  // RESOURCE_EXHAUSTED: as BeginUpload().
+  // REQUIRES: CheckOperandName(name) (base/text/operand_name.h).
+  absl::StatusOr<Named> SetName(const Tenant& tenant, const OperandKey& key,
+                                const std::string& name, bool replace);
   absl::StatusOr<TimeNs> Renew(const Tenant& tenant, const OperandKey& key,
                                std::optional<TimeNs> lease);
+  // Gives it a lease that does not end, whatever the options allow: Renew() ends it. NOT_FOUND.
+  absl::Status Pin(const Tenant& tenant, const OperandKey& key);
 
   // Room for D, laid out tightly, that `device` writes; one with memory of its own has yet to give
   // some, see PendingResult::PlaceOn(). Errors as BeginUpload().
@@ -247,6 +267,8 @@ class OperandStore {
     std::string handle;
     std::shared_ptr<Upload> upload;          // one of both
     std::shared_ptr<StoredOperand> operand;  // resident
+    // Each with its place among the tenant's operands. REQUIRES: it is resident.
+    std::map<std::string, std::shared_ptr<StoreHold>> names;
   };
   using Entries = std::map<std::uint64_t, Entry>;
   // Entries that left the store; their memory is given back after the lock.
@@ -259,6 +281,9 @@ class OperandStore {
       const Tenant& tenant, std::uint64_t bytes, const std::function<absl::Status()>& allocate);
   std::string HandleOf(std::uint64_t id) const;
   absl::Status NotFound(const OperandKey& key, absl::string_view field) const;
+  // `hold`: of a name that no operand has.
+  Named GiveNameLocked(Entries::iterator entry, const std::string& name,
+                       std::shared_ptr<StoreHold> hold) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // An upload that is whole. `info`: of what is resident now; null: nobody asks.
   absl::Status FinishUpload(std::uint64_t id, TimeNs lease, const std::shared_ptr<Upload>& upload,
                             std::optional<StoredInfo>* info);
@@ -309,6 +334,7 @@ class OperandStore {
   // has.
   std::map<std::pair<Tenant, std::string>, std::uint64_t> digests_ ABSL_GUARDED_BY(mutex_);
   std::map<std::pair<Tenant, std::string>, std::uint64_t> handles_ ABSL_GUARDED_BY(mutex_);
+  std::map<std::pair<Tenant, std::string>, std::uint64_t> names_ ABSL_GUARDED_BY(mutex_);
   LeaseList leases_ ABSL_GUARDED_BY(mutex_);
   StoreStatistics counts_ ABSL_GUARDED_BY(mutex_);
   std::uint64_t next_id_ ABSL_GUARDED_BY(mutex_) = 1;

@@ -107,7 +107,7 @@ absl::StatusOr<std::unique_ptr<OperandStore::UploadStream>> OperandStore::BeginU
   stream->upload_ = std::make_shared<Upload>(form, digest, std::move(memory), *std::move(hold),
                                              &upload_helpers_, std::move(kept), std::move(early));
   const TimeNs upload_lease = UploadLeaseOf(*stream->upload_);
-  stream->id_ = AddLocked({tenant, key.digest, {}, stream->upload_, nullptr}, upload_lease);
+  stream->id_ = AddLocked({tenant, key.digest, {}, stream->upload_, nullptr, {}}, upload_lease);
   return stream;
 }
 

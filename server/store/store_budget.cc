@@ -119,8 +119,8 @@ absl::Status StoreBudget::CheckLocked(const Tenant& tenant, std::uint64_t bytes,
     if (bound.limit == Limit::kAddress && address.empty()) continue;
     *limit = bound.limit;
     if (bound.used.operands >= bound.most.operands) {
-      return absl::ResourceExhaustedError(
-          absl::StrCat(bound.whose, ": it keeps ", bound.used.operands, " operands, and no more"));
+      return absl::ResourceExhaustedError(absl::StrCat(
+          bound.whose, ": it keeps ", bound.used.operands, " operands and names, and no more"));
     }
     if (bound.used.bytes > bound.most.bytes || bytes > bound.most.bytes - bound.used.bytes) {
       return absl::ResourceExhaustedError(absl::StrCat(bound.whose, ": the operand takes ", bytes,

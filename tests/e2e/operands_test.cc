@@ -339,7 +339,7 @@ TEST_F(OperandsTest, ATenantHasAShareOfBytesAndNumber) {
   ASSERT_TRUE(a->Put(Source(Random(DataType::kInt8, 599, 1, 2))).ok());
   ASSERT_TRUE(a->Put(Source(Random(DataType::kInt8, 1, 1, 3))).ok());
   EXPECT_EQ(a->Put(Source(Random(DataType::kInt8, 1, 1, 4))).status().message(),
-            "the tenant's quota is full: it keeps 2 operands, and no more");
+            "the tenant's quota is full: it keeps 2 operands and names, and no more");
   EXPECT_TRUE(Connect("b", 1)->Put(Source(Random(DataType::kInt8, 400, 1, 5))).ok());
 }
 
@@ -499,7 +499,7 @@ TEST_F(BadInput, OfOtherCallsIsNamedToo) {
   };
   constexpr auto kInvalid = grpc::StatusCode::INVALID_ARGUMENT;
   const grpc::Status none = call(&v1::Operands::Stub::Get, v1::GetRequest(), v1::GetResponse());
-  Expect(none, kInvalid, "handle and digest are missing; one of them says which operand");
+  Expect(none, kInvalid, "handle, digest and name are missing; one of them says which operand");
   v1::FindMissingRequest find;
   Expect(call(&v1::Operands::Stub::FindMissing, find, v1::FindMissingResponse()), kInvalid,
          "digests has 0 entries; it must have 1 to 1000");

@@ -307,7 +307,7 @@ void OperandsTenantPercent(const std::string& flag) {
 
 void OperandsMaxOperands(const std::string& flag) {
   ExpectNoMoreOperands(flag, "", "operands { max_operands: 1 }",
-                       "it keeps 1 operands, and no more");
+                       "it keeps 1 operands and names, and no more");
 }
 
 void LogLevel(const std::string& /*flag*/) {

@@ -104,7 +104,7 @@ class Example(unittest.TestCase):
         codes = self.random.integers(0, 100, (SIDE, SIDE)).astype("u1")
         halves = numpy.ascontiguousarray(square.view("u2")[:, 1::2]).view("V2")  # bf16
         matrix = codes if "--type fp8" in command else halves if "--type bf16" in command else square
-        for name in "ABCDQWX":
+        for name in "ABCDQVWX":
             numpy.save(self.work / f"{name}.npy", codes if name == "Q" else matrix)
             (self.work / f"{name}.bin").write_bytes(halves.tobytes())
         for name in "bqw":
@@ -133,7 +133,7 @@ class Example(unittest.TestCase):
             (self.work / "after.json").write_bytes((self.work / "before.json").read_bytes())
 
     def write_weights(self, square):
-        """model.safetensors with its index, and model.gguf, of the tensors that examples name."""
+        """model.safetensors with its index, also in models/, and model.gguf, of the tensors that examples name."""
         names = ["fc1.weight", "model.layers.0.mlp.up_proj.weight"]
         header = json.dumps({name: {"dtype": "F32", "shape": [SIDE, SIDE],
                                     "data_offsets": [square.nbytes * i, square.nbytes * (i + 1)]}
@@ -142,6 +142,9 @@ class Example(unittest.TestCase):
             struct.pack("<Q", len(header)) + header + square.tobytes() * len(names))
         (self.work / "model.safetensors.index.json").write_text(
             json.dumps({"weight_map": {name: "model.safetensors" for name in names}}))
+        (self.work / "models").mkdir(exist_ok=True)
+        for name in ("model.safetensors", "model.safetensors.index.json"):
+            (self.work / "models" / name).write_bytes((self.work / name).read_bytes())
         # Q8_0: a block of 32 a line. A matrix, and a stack of four behind it.
         matrix = (struct.pack("<e", 0.5) + bytes(range(32))) * SIDE
         info = b""
@@ -196,6 +199,9 @@ class Example(unittest.TestCase):
         command, _, filtered = command.partition(" | jq ")
         command, _, source = command.split(" > ")[0].split(" &")[0].partition(" < ")
         words = shlex.split(command, comments=True)
+        # Examples of several pages give the same names on the one server.
+        if words[1] in ("put", "name") and "--replace" not in words:
+            words.append("--replace")
         with open(self.work / source if source else os.devnull) as stdin:
             result = run([GEMM, *words[1:]], cwd=self.work, stdin=stdin,
                          env={**os.environ, "GEMMD_SERVER": self.address})

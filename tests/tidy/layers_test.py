@@ -8,7 +8,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # A request's way through the server. A folder includes itself and what comes after it.
-LAYERS = ["observe_http", "rpc", "auth", "transfer", "admission", "scheduling", "cost", "verification", "regions", "store", "device", "tenants"]
+LAYERS = ["preload", "observe_http", "rpc", "auth", "transfer", "admission", "scheduling", "cost", "verification", "regions", "store", "device", "tenants"]
 # Plain values, options and connections stand beside the layers: what they may include, and who may
 # include connections.
 LEAVES = {"observe": set(), "options": set(), "trace": {"observe"}, "net": {"observe", "tenants"}}
@@ -109,6 +109,11 @@ class LayersTest(unittest.TestCase):
                         faults.append(f"{path}:{number}: {package}/{own} includes {header}")
             self.assertEqual(set(rooms), seen)
         self.complain(faults)
+
+    def test_the_server_reads_the_clients_files_in_one_place(self):
+        self.complain([f"{path}:{number}: {header}" for path in sources("server")
+                       if not path.is_relative_to(ROOT / "server/preload")
+                       for number, header in includes(path) if header.startswith("client/")])
 
     def test_the_workshop_is_used_by_the_list_of_kernels_alone(self):
         faults = []

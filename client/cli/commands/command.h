@@ -36,6 +36,7 @@ void AddWeightsCommand(Commands& commands);
 void AddPutCommand(Commands& commands);
 void AddGetCommand(Commands& commands);
 void AddLsCommand(Commands& commands);
+void AddNameCommand(Commands& commands);
 void AddRmCommand(Commands& commands);
 void AddCompletionCommand(Commands& commands);
 

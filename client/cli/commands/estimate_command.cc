@@ -33,7 +33,7 @@ constexpr char kExamples[] = R"(  gemm estimate -s 2048x2048x2048
 
 struct EstimateArguments {
   std::string shape;  // MxNxK
-  std::string a;      // "@HANDLE" of one on the server; empty: sent along
+  std::string a;      // "@OPERAND", one on the server; empty: sent along
   std::string b;
   std::optional<DataType> type;
   client::MatmulOptions options;
@@ -83,12 +83,7 @@ v1::EstimateRequest Request(const EstimateArguments& arguments,
   const auto name = [](const std::string& text, v1::Operand* operand) {
     if (text.empty()) return;
     operand->Clear();
-    const client::OperandName name = ParseName(text);
-    if (name.digest.empty()) {
-      operand->set_handle(name.handle);
-    } else {
-      operand->set_digest(name.digest);
-    }
+    client::SetName(ParseName(text), operand);
   };
   name(arguments.a, header.mutable_a());
   name(arguments.b, header.mutable_b());
@@ -207,8 +202,10 @@ void AddEstimateCommand(Commands& commands) {
   app.add_option("-s,--shape", arguments->shape, "D is M x N, and K is summed over")
       ->required()
       ->type_name("MxNxK");
-  app.add_option("--a", arguments->a, "A is on the server under this handle")->type_name("@HANDLE");
-  app.add_option("--b", arguments->b, "B is on the server under this handle")->type_name("@HANDLE");
+  app.add_option("--a", arguments->a, "A is on the server under this handle or name")
+      ->type_name("@OPERAND");
+  app.add_option("--b", arguments->b, "B is on the server under this handle or name")
+      ->type_name("@OPERAND");
   AddChoice(app, "--type", TypeChoices(), arguments->type, "Type of A and B; f32 unless given");
   AddChoice(app, "--output-type", TypeChoices(), arguments->options.output_type,
             "Type of D; A's, bf16 for fp8, int32 for int8, unless given");

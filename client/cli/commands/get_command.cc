@@ -65,9 +65,10 @@ Outcome RunGet(const GlobalOptions& global, const GetArguments& arguments) {
 void AddGetCommand(Commands& commands) {
   CLI::App& app = *commands.app.add_subcommand("get", "Download a matrix that the server keeps");
   const auto arguments = std::make_shared<GetArguments>();
-  app.add_option("name", arguments->name, "Handle, or digest in hexadecimal, with or without @")
+  app.add_option("name", arguments->name,
+                 "Handle, digest in hexadecimal, or name, with or without @")
       ->required()
-      ->type_name("HANDLE");
+      ->type_name("OPERAND");
   AddOutputFile(app, "-o,--output", arguments->output,
                 "Write it as .npy, whole or not at all; - is standard output");
   AddOutputFile(app, "--scales-output", arguments->scales_output, "Write its scales as .npy");

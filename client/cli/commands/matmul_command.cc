@@ -61,7 +61,7 @@ void AddFileOptions(CLI::App& app, MatmulArguments& arguments) {
   app.add_option(
          "A", arguments.operands.a.path,
          "Left operand, M x K: a file (.npy, raw, or of gemm quantize), - for standard input, or "
-         "@HANDLE of one on the server")
+         "@HANDLE or @NAME of one on the server")
       ->required()
       ->type_name("FILE");
   app.add_option("B", arguments.operands.b.path, "Right operand, K x N: likewise")

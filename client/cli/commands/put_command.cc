@@ -10,9 +10,13 @@
 #include <vector>
 
 #include "absl/strings/escaping.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 #include "base/sync/mutex.h"
 #include "base/sync/thread_loop.h"
+#include "base/text/operand_name.h"
+#include "base/text/quoted.h"
 #include "client/cli/commands/command.h"
 #include "client/cli/files/operand_file.h"
 #include "client/cli/files/quantize_options.h"
@@ -35,8 +39,9 @@ constexpr char kExamples[] = R"(  gemm put W.npy
   gemm put W.npy --as int4-g128-f16 --on-arrival      # quantized by the server
   gemm put W.gq                                       # of gemm quantize
   gemm put Z.npy --type int4-g64-f16-zp --scales s.npy --zero-points z.npy
-  gemm put model.safetensors:model.layers.0.mlp.up_proj.weight
-  gemm put model.gguf --all --prefix blk.0.
+  gemm put W.npy --name encoder.w
+  gemm put model.safetensors:model.layers.0.mlp.up_proj.weight    # named so
+  gemm put model.gguf --all --prefix blk.0. --name "llama/{}" --replace
   gemm put W.bin --shape 4096x4096 --type bf16
   gemm matmul A.npy @$(gemm --json put W.npy | jq -r .residents[0].handle) -o D.npy
 )";
@@ -47,6 +52,9 @@ struct PutArguments {
   std::string prefix;       // whose names begin so
   QuantizeAsked asked;      // without a format: they go as they are
   bool on_arrival = false;  // the server quantizes
+  // "{}" stands for the tensor's name. Absent: "{}" for tensors, no name for matrices.
+  std::optional<std::string> name;
+  bool replace = false;  // takes the name from another
   ScaleFiles scales;
   OperandFormats formats;
   bool says_format = false;  // --type, --order or --scale-layout was given
@@ -140,8 +148,28 @@ Outcome PutOnArrival(const GlobalOptions& global, const PutArguments& arguments,
   return std::nullopt;
 }
 
-// Uploads one file or tensor. Without a progress of several, it has its own.
-Outcome PutOne(const GlobalOptions& global, const PutArguments& arguments, const std::string& path,
+constexpr char kTensorsName[] = "{}";
+
+// The name that a file or tensor is to have on the server; empty: none.
+Outcome NameFor(const PutArguments& arguments, const std::string& path, std::string& name) {
+  const std::optional<WeightsPath> weights = FindWeights(path);
+  const std::string tensor = weights ? weights->tensor.value_or("") : "";
+  name = arguments.name.value_or(tensor.empty() ? "" : kTensorsName);
+  if (absl::StrContains(name, kTensorsName)) {
+    if (tensor.empty()) {
+      return UsageFailure(absl::StrCat("--name is ", Quoted(name), ", and ", path,
+                                       " is no tensor, FILE:NAME, whose name {} could be"));
+    }
+    name = absl::StrReplaceAll(name, {{kTensorsName, tensor}});
+  }
+  if (name.empty()) return std::nullopt;
+  const absl::Status checked = CheckOperandName("--name", name);
+  if (checked.ok()) return std::nullopt;
+  return UsageFailure(checked.message());
+}
+
+// Uploads one file or tensor, which gets no name yet.
+Outcome Upload(const GlobalOptions& global, const PutArguments& arguments, const std::string& path,
                PutProgress* progress, client::Operands& operands, v1::ResidentOperand& resident) {
   const client::Lease lease =
       arguments.has_lease ? client::Lease(arguments.lease) : client::Lease();
@@ -161,7 +189,40 @@ Outcome PutOne(const GlobalOptions& global, const PutArguments& arguments, const
   return std::nullopt;
 }
 
+// Uploads and names one file or tensor. Without a progress of several, it has its own.
+Outcome PutOne(const GlobalOptions& global, const PutArguments& arguments, const std::string& path,
+               PutProgress* progress, client::Operands& operands, v1::ResidentOperand& resident) {
+  std::string name;
+  if (Outcome failure = NameFor(arguments, path, name)) return failure;
+  if (Outcome failure = Upload(global, arguments, path, progress, operands, resident)) {
+    return failure;
+  }
+  if (name.empty()) return std::nullopt;
+  auto named = operands.SetName({resident.handle(), {}}, name, arguments.replace,
+                                CallWithin(global.timeout));
+  if (!named.ok()) return ServerFailure(global.server, named.status());
+  resident = std::move(*named->mutable_resident());
+  return std::nullopt;
+}
+
+// "HANDLE  DIGEST  FILE", and the names where the caller chose them.
+void PrintLine(const PutArguments& arguments, const v1::ResidentOperand& resident,
+               absl::string_view from) {
+  std::cout << resident.handle() << "  " << absl::BytesToHexString(resident.digest()) << "  "
+            << from;
+  if (arguments.name) {
+    for (const std::string& name : resident.names()) std::cout << "  @" << Shown(name);
+  }
+  std::cout << "\n";
+}
+
 Outcome RunPut(const GlobalOptions& global, const PutArguments& arguments) {
+  const bool is_same_for_all =
+      !arguments.name.value_or("").empty() && !absl::StrContains(*arguments.name, kTensorsName);
+  if (is_same_for_all && arguments.files.size() > 1) {
+    return UsageFailure(absl::StrCat("--name is ", Quoted(*arguments.name), " for ",
+                                     arguments.files.size(), " files; a name is of one matrix"));
+  }
   if (!arguments.scales.empty() && arguments.files.size() > 1) {
     return UsageFailure("--scales: its matrix must be the only one");
   }
@@ -182,8 +243,7 @@ Outcome RunPut(const GlobalOptions& global, const PutArguments& arguments) {
     if (global.json) {
       residents.push_back(ToJson(resident));
     } else {
-      std::cout << resident.handle() << "  " << absl::BytesToHexString(resident.digest()) << "  "
-                << path << "\n";
+      PrintLine(arguments, resident, path);
     }
   }
   if (global.json) std::cout << nlohmann::ordered_json{{"residents", residents}}.dump() << "\n";
@@ -275,9 +335,9 @@ class PutAll {
       const TensorPut& next = puts_[next_];
       if (global_.json || !next.is_begun || next.failure) continue;
       progress.Hide();
-      std::cout << next.resident.handle() << "  " << absl::BytesToHexString(next.resident.digest())
-                << "  " << arguments_.files[0] << ":" << Shown(tensors_[next_].name) << "\n"
-                << std::flush;
+      PrintLine(arguments_, next.resident,
+                absl::StrCat(arguments_.files[0], ":", Shown(tensors_[next_].name)));
+      std::cout << std::flush;
     }
   }
 
@@ -293,6 +353,11 @@ class PutAll {
 // models have vectors beside their matrices.
 Outcome RunPutAll(const GlobalOptions& global, const PutArguments& arguments) {
   if (arguments.files.size() != 1) return UsageFailure("--all takes one FILE");
+  if (arguments.name && !arguments.name->empty() &&
+      !absl::StrContains(*arguments.name, kTensorsName)) {
+    return UsageFailure(absl::StrCat("--name is ", Quoted(*arguments.name),
+                                     "; with --all it must have {}, the tensor's name"));
+  }
   if (arguments.says_format || arguments.formats.IsRaw("a") || !arguments.scales.empty()) {
     return UsageFailure(
         "--all: the file says its types and shapes itself; drop --type, --shape, "
@@ -337,8 +402,8 @@ Outcome RunPutAll(const GlobalOptions& global, const PutArguments& arguments) {
 }  // namespace
 
 void AddPutCommand(Commands& commands) {
-  CLI::App& app =
-      *commands.app.add_subcommand("put", "Upload matrices that stay; print handle and digest");
+  CLI::App& app = *commands.app.add_subcommand(
+      "put", "Upload matrices that stay; print handle, digest and names");
   const auto arguments = std::make_shared<PutArguments>();
   arguments->asked.option = "--as";
   app.add_option("files", arguments->files,
@@ -352,6 +417,11 @@ void AddPutCommand(Commands& commands) {
   app.add_option("--prefix", arguments->prefix, "With --all: tensors whose names begin so")
       ->type_name("TEXT")
       ->needs(all);
+  app.add_option("--name", arguments->name,
+                 "Name it on the server, where @TEXT stands for it then; {} is the tensor's name, "
+                 "which tensors get unless this says otherwise. Empty: none")
+      ->type_name("TEXT");
+  app.add_flag("--replace", arguments->replace, "Take the name from the matrix that has it");
   CLI::Option* const as =
       AddQuantFormat(app, "--as", arguments->asked.format,
                      "Quantize files of f32, f16 or bf16 here, and upload what comes of it");

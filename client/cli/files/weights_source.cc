@@ -7,7 +7,6 @@
 #include <csignal>
 
 #include "absl/status/status.h"
-#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "base/sync/mutex.h"
@@ -149,14 +148,6 @@ Outcome ListWeights(const std::string& path, const std::string& prefix, WeightsN
     }
   }
   return std::nullopt;
-}
-
-std::string Shown(absl::string_view name) {
-  const bool is_plain =
-      name.size() <= kMostQuotedBytes && std::all_of(name.begin(), name.end(), [](char each) {
-        return absl::ascii_isprint(static_cast<unsigned char>(each));
-      });
-  return is_plain ? std::string(name) : Quoted(name);
 }
 
 }  // namespace gemmd::cli

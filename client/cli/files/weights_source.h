@@ -51,7 +51,4 @@ struct WeightsNames {
 };
 Outcome ListWeights(const std::string& path, const std::string& prefix, WeightsNames& names);
 
-// A name of a file's own, in printable ASCII: a terminal obeys other bytes.
-std::string Shown(absl::string_view name);
-
 }  // namespace gemmd::cli

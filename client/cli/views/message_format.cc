@@ -1,5 +1,6 @@
 #include "client/cli/views/message_format.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -9,6 +10,7 @@
 #include "absl/strings/str_format.h"
 #include "absl/time/time.h"
 #include "base/text/duration.h"
+#include "base/text/quoted.h"
 #include "client/names.h"
 #include "google/protobuf/descriptor.h"
 
@@ -130,6 +132,14 @@ double Seconds(const google::protobuf::Duration& duration) {
 
 std::string Human(const google::protobuf::Duration& duration) {
   return DurationText(absl::Seconds(duration.seconds()));
+}
+
+std::string Shown(absl::string_view name) {
+  const bool is_plain =
+      name.size() <= kMostQuotedBytes && std::all_of(name.begin(), name.end(), [](char each) {
+        return absl::ascii_isprint(static_cast<unsigned char>(each));
+      });
+  return is_plain ? std::string(name) : Quoted(name);
 }
 
 std::string HumanBytes(std::uint64_t bytes) {

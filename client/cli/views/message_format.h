@@ -25,6 +25,9 @@ double Seconds(const google::protobuf::Duration& duration);
 // "1h2m3s", whole seconds.
 std::string Human(const google::protobuf::Duration& duration);
 
+// A name that others gave, in printable ASCII: a terminal obeys other bytes.
+std::string Shown(absl::string_view name);
+
 // "64.0 MiB".
 std::string HumanBytes(std::uint64_t bytes);
 

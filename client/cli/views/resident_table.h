@@ -10,8 +10,9 @@
 
 namespace gemmd::cli {
 
-// Handles and digests as every command takes them: "@a1b2c3d4-7".
-std::string ResidentTable(const std::vector<v1::ResidentOperand>& residents);
+// Handles, digests and names as every command takes them: "@a1b2c3d4-7".
+std::string ResidentTable(const std::vector<v1::ResidentOperand>& residents,
+                          bool with_tenants = false);
 
 // Takes a name with or without the @ that tells it from a file's.
 client::OperandName ParseName(absl::string_view text);

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text/duration.h"
+#include "base/text/operand_name.h"
 #include "base/time/units.h"
 #include "grpcpp/impl/codegen/proto_utils.h"
 #include "server/rpc/codec/wire_types.h"
@@ -35,9 +36,9 @@ absl::Status DecodeOptionalType(absl::string_view field, v1::DataType wire,
 Source SourceOf(const v1::Operand& operand) {
   switch (operand.source_case()) {
     case v1::Operand::kHandle:
-      return Source::kHandle;
     case v1::Operand::kDigest:
-      return Source::kDigest;
+    case v1::Operand::kName:
+      return Source::kResident;
     case v1::Operand::kShared:
       return Source::kShared;
     case v1::Operand::kInline:
@@ -126,19 +127,11 @@ absl::StatusOr<OperandSpec> DecodeOperand(absl::string_view field, const v1::Ope
   operand.source = SourceOf(wire);
   operand.has_data = wire.has_data();
   absl::Status status;
-  if (operand.source == Source::kHandle) {
-    operand.resident.handle = wire.handle();
-    if (wire.handle().empty()) {
-      return absl::InvalidArgumentError(absl::StrCat(field, ".handle is empty"));
-    }
-    if (absl::Status s = CheckHandle(absl::StrCat(field, ".handle"), wire.handle()); !s.ok()) {
-      return s;
-    }
-  } else if (operand.source == Source::kDigest) {
-    const absl::StatusOr<Sha256Digest> digest =
-        DecodeDigest(absl::StrCat(field, ".digest"), wire.digest());
-    if (!digest.ok()) return digest.status();
-    operand.resident.digest = wire.digest();
+  if (operand.source == Source::kResident) {
+    absl::StatusOr<OperandKey> key =
+        MakeKey(absl::StrCat(field, "."), wire.handle(), wire.digest(), wire.name());
+    if (!key.ok()) return key.status();
+    operand.resident = *std::move(key);
   } else if (!wire.has_data()) {
     return absl::InvalidArgumentError(absl::StrCat(field, ".data is missing"));
   }
@@ -163,10 +156,26 @@ absl::StatusOr<OperandSpec> DecodeOperand(absl::string_view field, const v1::Ope
   return operand;
 }
 
-absl::Status CheckHandle(absl::string_view field, absl::string_view handle) {
-  if (handle.size() <= kMaxHandleBytes) return absl::OkStatus();
-  return absl::InvalidArgumentError(absl::StrCat(field, " has ", handle.size(),
-                                                 " bytes; a handle has at most ", kMaxHandleBytes));
+absl::StatusOr<OperandKey> MakeKey(absl::string_view prefix, const std::string& handle,
+                                   const std::string& digest, const std::string& name) {
+  if (handle.empty() && digest.empty() && name.empty()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        prefix, "handle, digest and name are missing; one of them says which operand"));
+  }
+  if (handle.size() > kMaxHandleBytes) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        prefix, "handle has ", handle.size(), " bytes; a handle has at most ", kMaxHandleBytes));
+  }
+  if (!digest.empty()) {
+    const absl::StatusOr<Sha256Digest> checked =
+        DecodeDigest(absl::StrCat(prefix, "digest"), digest);
+    if (!checked.ok()) return checked.status();
+  }
+  if (!name.empty()) {
+    absl::Status s = CheckOperandName(absl::StrCat(prefix, "name"), name);
+    if (!s.ok()) return s;
+  }
+  return OperandKey{handle, digest, name};
 }
 
 absl::StatusOr<Sha256Digest> DecodeDigest(absl::string_view field, absl::string_view bytes) {

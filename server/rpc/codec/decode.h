@@ -57,8 +57,11 @@ absl::StatusOr<PayloadChunk> DecodeChunk(const v1::Chunk& chunk, const PayloadVi
 // planes nor a resident operand are named.
 absl::StatusOr<OperandSpec> DecodeOperand(absl::string_view field, const v1::Operand& wire);
 
-// INVALID_ARGUMENT: longer than any handle is. It would come back in an error's details.
-absl::Status CheckHandle(absl::string_view field, absl::string_view handle);
+// The key that a `oneof { handle, digest, name }` says; `prefix` begins the fields' names.
+// INVALID_ARGUMENT: none is set, or one is malformed, or longer than any is: it would come back in
+// an error's details.
+absl::StatusOr<OperandKey> MakeKey(absl::string_view prefix, const std::string& handle,
+                                   const std::string& digest, const std::string& name);
 
 // INVALID_ARGUMENT: not 32 bytes.
 absl::StatusOr<Sha256Digest> DecodeDigest(absl::string_view field, absl::string_view bytes);

@@ -76,23 +76,6 @@ absl::StatusOr<UploadChunk> DecodeUploadChunk(const v1::Chunk& wire, const Paylo
   return chunk;
 }
 
-absl::StatusOr<OperandKey> MakeKey(bool has_handle, const std::string& handle, bool has_digest,
-                                   const std::string& digest) {
-  OperandKey key;
-  if (has_digest) {
-    const absl::StatusOr<Sha256Digest> checked = DecodeDigest("digest", digest);
-    if (!checked.ok()) return checked.status();
-    key.digest = digest;
-    return key;
-  }
-  if (!has_handle || handle.empty()) {
-    return InvalidArgumentError("handle and digest are missing; one of them says which operand");
-  }
-  if (absl::Status s = CheckHandle("handle", handle); !s.ok()) return s;
-  key.handle = handle;
-  return key;
-}
-
 v1::Operand EncodeForm(const OperandForm& form) {
   v1::Operand operand;
   EncodePlane(form.data, operand.mutable_data());
@@ -115,6 +98,7 @@ v1::ResidentOperand EncodeInfo(const StoredInfo& info) {
   v1::ResidentOperand wire;
   wire.set_handle(info.handle);
   wire.set_digest(info.digest);
+  for (const std::string& name : info.names) wire.add_names(name);
   *wire.mutable_operand() = EncodeForm(info.form);
   wire.set_device_bytes(info.device_bytes);
   wire.set_size_bytes(info.form.size_bytes());

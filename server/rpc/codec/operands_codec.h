@@ -11,6 +11,7 @@
 #include "proto/payload_codec.h"
 #include "server/admission/validation.h"
 #include "server/device/host_buffer.h"
+#include "server/rpc/codec/decode.h"
 #include "server/store/operand_store.h"
 
 namespace gemmd {
@@ -27,9 +28,11 @@ absl::StatusOr<UploadBegin> DecodeBegin(const v1::UploadRequest::Begin& wire,
 // The pieces are those of `payload`.
 absl::StatusOr<UploadChunk> DecodeUploadChunk(const v1::Chunk& wire, const PayloadViews& payload);
 
-// Decodes the key of a request with `oneof which { handle, digest }`.
+// The key of a request with `oneof which { handle, digest, name }`.
 template <typename Request>
-absl::StatusOr<OperandKey> DecodeKey(const Request& request);
+absl::StatusOr<OperandKey> DecodeKey(const Request& request) {
+  return MakeKey({}, request.handle(), request.digest(), request.name());
+}
 
 v1::Operand EncodeForm(const OperandForm& form);
 v1::ResidentOperand EncodeInfo(const StoredInfo& info);
@@ -44,16 +47,5 @@ grpc::ByteBuffer EncodeDownloadChunk(PlaneName plane, const HostBuffer& memory,
 // Page tokens are numbers in hexadecimal. INVALID_ARGUMENT: it is none of ours.
 std::string EncodePageToken(std::uint64_t last);
 absl::StatusOr<std::uint64_t> DecodePageToken(const std::string& token);
-
-// ---------------------------------------------------------------- details
-
-absl::StatusOr<OperandKey> MakeKey(bool has_handle, const std::string& handle, bool has_digest,
-                                   const std::string& digest);
-
-template <typename Request>
-absl::StatusOr<OperandKey> DecodeKey(const Request& request) {
-  return MakeKey(request.which_case() == Request::kHandle, request.handle(),
-                 request.which_case() == Request::kDigest, request.digest());
-}
 
 }  // namespace gemmd

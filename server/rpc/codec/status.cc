@@ -28,9 +28,7 @@ std::string NewIncidentId() {
 std::string DetailsOf(const absl::Status& status) {
   v1::StatusDetails details;
   const v1::MissingOperands missing = EncodeMissing(status);
-  if (!missing.digests().empty() || !missing.handles().empty()) {
-    details.add_details()->PackFrom(missing);
-  }
+  if (missing.ByteSizeLong() != 0) details.add_details()->PackFrom(missing);
   if (IsDraining(status)) details.add_details()->PackFrom(v1::Draining());
   if (details.details().empty()) return {};
   details.set_code(static_cast<int>(status.code()));
@@ -45,6 +43,7 @@ v1::MissingOperands EncodeMissing(const absl::Status& status) {
   v1::MissingOperands wire;
   for (const std::string& digest : missing.digests) wire.add_digests(digest);
   for (const std::string& handle : missing.handles) wire.add_handles(handle);
+  for (const std::string& name : missing.names) wire.add_names(name);
   return wire;
 }
 

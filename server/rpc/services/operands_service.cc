@@ -1,10 +1,12 @@
 #include "server/rpc/services/operands_service.h"
 
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "base/text/operand_name.h"
 #include "server/rpc/codec/operands_codec.h"
 #include "server/rpc/reactors/download_reactor.h"
 #include "server/rpc/reactors/upload_reactor.h"
@@ -16,6 +18,7 @@ namespace {
 constexpr int kMaxDigests = 1000;
 constexpr std::uint32_t kMaxPage = 1000;
 constexpr std::uint32_t kDefaultPage = 100;
+constexpr std::size_t kMaxPageBytes = 1 << 20;  // a page ends with what goes over it
 
 absl::StatusOr<v1::FindMissingResponse> FindMissingOf(OperandStore* store, const Tenant& tenant,
                                                       const v1::FindMissingRequest& request) {
@@ -46,7 +49,8 @@ absl::StatusOr<v1::FindMissingResponse> FindMissingOf(OperandStore* store, const
   return response;
 }
 
-absl::StatusOr<v1::ListResponse> ListOf(OperandStore* store, const Tenant& tenant,
+// The residents of the tenant; of all, with whose each is, without one.
+absl::StatusOr<v1::ListResponse> ListOf(OperandStore* store, const std::optional<Tenant>& tenant,
                                         const v1::ListRequest& request) {
   if (request.page_size() > kMaxPage) {
     return absl::InvalidArgumentError(
@@ -57,8 +61,38 @@ absl::StatusOr<v1::ListResponse> ListOf(OperandStore* store, const Tenant& tenan
   const auto [infos, next] =
       store->List(tenant, *after, request.page_size() == 0 ? kDefaultPage : request.page_size());
   v1::ListResponse response;
-  for (const StoredInfo& info : infos) *response.add_residents() = EncodeInfo(info);
-  response.set_next_page_token(EncodePageToken(next));
+  std::uint64_t last = next;
+  std::size_t bytes = 0;
+  for (const StoredInfo& info : infos) {
+    v1::ResidentOperand& resident = *response.add_residents();
+    resident = EncodeInfo(info);
+    if (!tenant.has_value()) resident.set_tenant(info.tenant.key());
+    bytes += resident.ByteSizeLong();
+    if (bytes <= kMaxPageBytes) continue;
+    if (&info != &infos.back()) last = info.number;
+    break;
+  }
+  response.set_next_page_token(EncodePageToken(last));
+  return response;
+}
+
+absl::StatusOr<v1::ListResponse> ListAllOf(OperandStore* store, const Tenant& /*caller*/,
+                                           const v1::ListRequest& request) {
+  return ListOf(store, std::nullopt, request);
+}
+
+absl::StatusOr<v1::SetNameResponse> SetNameOf(OperandStore* store, const Tenant& tenant,
+                                              const v1::SetNameRequest& request) {
+  const absl::StatusOr<OperandKey> key = DecodeKey(request);
+  if (!key.ok()) return key.status();
+  absl::Status status = CheckOperandName("new_name", request.new_name());
+  if (!status.ok()) return status;
+  const absl::StatusOr<OperandStore::Named> named =
+      store->SetName(tenant, *key, request.new_name(), request.replace());
+  if (!named.ok()) return named.status();
+  v1::SetNameResponse response;
+  *response.mutable_resident() = EncodeInfo(named->info);
+  response.set_replaced_handle(named->replaced_handle);
   return response;
 }
 
@@ -111,6 +145,8 @@ OperandsService::OperandsService(OperandStore* store, const Router* router, cons
   ServeUnary<v1::FindMissingRequest>("FindMissing", FindMissingOf);
   ServeUnary<v1::GetRequest>("Get", GetOf);
   ServeUnary<v1::ListRequest>("List", ListOf);
+  ServeUnary<v1::ListRequest>("ListAll", ListAllOf);
+  ServeUnary<v1::SetNameRequest>("SetName", SetNameOf);
   ServeUnary<v1::ReleaseRequest>("Release", ReleaseOf);
   ServeUnary<v1::RenewRequest>("Renew", RenewOf);
   Serve("Upload", [this](Context* context, const Login& login) {

@@ -131,11 +131,11 @@ TEST_F(CliTest, EstimateRefusesWhatIsNoShape) {
 }
 
 TEST_F(CliTest, EstimateNamesResidents) {
-  ASSERT_EQ(
-      Gemm({"estimate", "-s", "8x8x8", "--b", "@h-7", "--cpu-gflops", "1", "--probe-bytes", "0"})
-          .exit_code,
-      0);
-  EXPECT_EQ(server_.last_estimate.header().b().handle(), "h-7");
+  ASSERT_EQ(Gemm({"estimate", "-s", "8x8x8", "--b", "@a1b2c3d4-7", "--cpu-gflops", "1",
+                  "--probe-bytes", "0"})
+                .exit_code,
+            0);
+  EXPECT_EQ(server_.last_estimate.header().b().handle(), "a1b2c3d4-7");
   EXPECT_FALSE(server_.last_estimate.header().b().has_data());
 }
 
@@ -502,7 +502,7 @@ TEST_F(CompletionTest, ZshHasTheSameWords) {
   EXPECT_THAT(script, AllOf(StartsWith("#compdef gemm\n"),
                             HasSubstr("'matmul --activation') choices=(none relu gelu-tanh silu)"),
                             HasSubstr("matmul|info|stats|top|trace|kernels|estimate|tune|bench|"
-                                      "quantize|weights|put|get|ls|rm|completion)")));
+                                      "quantize|weights|put|get|ls|name|rm|completion)")));
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// gemm put, get, ls, rm and matmul with matrices on the server, against a real one.
+// gemm put, get, name, ls, rm and matmul with matrices on the server, against a real one.
 #include <iterator>
 #include <sstream>
 #include <string>
@@ -107,6 +107,88 @@ TEST_F(OperandCommands, WhatLsPrintsIsAName) {
   EXPECT_EQ(Gemm({"put", a_}).exit_code, 0);
   const std::string handle = Json({"ls"})["residents"][0]["handle"];
   EXPECT_EQ(Gemm({"rm", "@" + handle}).exit_code, 0);
+}
+
+TEST_F(OperandCommands, ANameStandsWhereAHandleDoes) {
+  const testing::ProcessResult put = Gemm({"put", a_, "--name", "encoder.w"});
+  EXPECT_EQ(put.exit_code, 0) << put.error;
+  EXPECT_NE(put.output.find("  " + a_ + "  @encoder.w\n"), std::string::npos) << put.output;
+  const std::string e = directory_.Path("e.npy");
+  ASSERT_EQ(Gemm({"matmul", a_, a_, "-o", e}).exit_code, 0);
+  const std::string d = directory_.Path("d.npy");
+  const testing::ProcessResult product = Gemm({"matmul", "@encoder.w", "@encoder.w", "-o", d});
+  ASSERT_EQ(product.exit_code, 0) << product.error;
+  EXPECT_EQ(testing::FileBytes(d), testing::FileBytes(e));
+  EXPECT_EQ(Gemm({"get", "encoder.w", "-o", d}).exit_code, 0);
+  EXPECT_EQ(testing::FileBytes(d), testing::FileBytes(a_));
+  EXPECT_EQ(Gemm({"estimate", "-s", "2x2x2", "--a", "@encoder.w", "--b", "@encoder.w",
+                  "--probe-bytes", "0", "--cpu-gflops", "1"})
+                .exit_code,
+            0);
+  EXPECT_NE(Gemm({"ls"}).output.find("@encoder.w  @"), std::string::npos);
+  EXPECT_EQ(Json({"ls", "enc*"})["residents"].size(), 1U);
+  EXPECT_TRUE(Json({"ls", "dec*"})["residents"].empty());
+  const testing::ProcessResult unknown = Gemm({"matmul", a_, "@decoder.w", "-o", d});
+  EXPECT_EQ(unknown.exit_code, 4);
+  EXPECT_NE(unknown.error.find("b.name is \"decoder.w\": no operand of this tenant has it"),
+            std::string::npos)
+      << unknown.error;
+}
+
+TEST_F(OperandCommands, ANameMovesWhenItIsToBeReplaced) {
+  ASSERT_EQ(Gemm({"put", a_, "--name", "w"}).exit_code, 0);
+  const std::string b = Int8File("b.npy", "(2, 2)", "\5\6\7\10");
+  const testing::ProcessResult taken = Gemm({"put", b, "--name", "w"});
+  EXPECT_EQ(taken.exit_code, 4);
+  EXPECT_NE(taken.error.find("ALREADY_EXISTS: new_name is \"w\""), std::string::npos)
+      << taken.error;
+  // The matrix is there, and is not sent again.
+  const nlohmann::json put = Json({"put", b, "--name", "w", "--replace"});
+  EXPECT_EQ(put["residents"][0]["names"], nlohmann::json({"w"}));
+  const std::string d = directory_.Path("d.npy");
+  ASSERT_EQ(Gemm({"get", "w", "-o", d}).exit_code, 0);
+  EXPECT_EQ(testing::FileBytes(d), testing::FileBytes(b));
+
+  const nlohmann::json named = Json({"name", "@w", "tied"});
+  EXPECT_EQ(named["resident"]["names"], nlohmann::json({"tied", "w"}));
+  EXPECT_EQ(named["replaced_handle"], "");
+  // One of several names goes alone, the last one with its matrix.
+  EXPECT_EQ(Json({"rm", "w"})["released"], nlohmann::json({"w"}));
+  EXPECT_EQ(Gemm({"get", "tied"}).exit_code, 0);
+  EXPECT_EQ(Json({"rm", "t?ed"})["released"], nlohmann::json({"tied"}));
+  EXPECT_EQ(Json({"ls"})["residents"].size(), 1U);
+  const testing::ProcessResult none = Gemm({"rm", "t*"});
+  EXPECT_EQ(none.exit_code, 4);
+  EXPECT_NE(none.error.find("no matrix has a name like \"t*\""), std::string::npos) << none.error;
+}
+
+TEST_F(OperandCommands, NamesThatCannotBeAreRefusedBeforeAnythingIsSent) {
+  const auto refusal = [&](std::vector<std::string> arguments) {
+    const testing::ProcessResult result = Gemm(std::move(arguments));
+    EXPECT_EQ(result.exit_code, 2) << result.error;
+    return result.error;
+  };
+  EXPECT_NE(refusal({"put", a_, "--name", "a1b2c3d4-7"})
+                .find("--name is \"a1b2c3d4-7\"; a name has not the form of a handle"),
+            std::string::npos);
+  EXPECT_NE(refusal({"put", a_, a_, "--name", "w"}).find("--name is \"w\" for 2 files"),
+            std::string::npos);
+  EXPECT_NE(refusal({"put", a_, "--name", "x/{}"}).find("is no tensor, FILE:NAME"),
+            std::string::npos);
+  EXPECT_NE(refusal({"name", "w", std::string(256, 'n')}).find("NAME has 256 bytes"),
+            std::string::npos);
+  EXPECT_TRUE(Json({"ls"})["residents"].empty());
+}
+
+TEST_F(OperandCommands, OperatorsSeeWhatEveryTenantHas) {
+  ASSERT_EQ(Gemm({"--tenant", "x", "put", a_, "--name", "w"}).exit_code, 0);
+  ASSERT_EQ(Gemm({"--tenant", "y", "put", a_, "--name", "w"}).exit_code, 0);
+  const nlohmann::json all = Json({"ls", "--all-tenants"})["residents"];
+  ASSERT_EQ(all.size(), 2U);
+  EXPECT_EQ(all[0]["tenant"], "x");
+  EXPECT_EQ(all[1]["tenant"], "y");
+  EXPECT_EQ(all[0]["digest"], all[1]["digest"]);
+  EXPECT_EQ(Gemm({"ls", "--all-tenants"}).output.rfind("tenant  handle", 0), 0U);
 }
 
 TEST_F(OperandCommands, LeasesAreRefusedInUnitsThatPeopleWrite) {

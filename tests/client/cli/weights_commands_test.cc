@@ -162,7 +162,9 @@ TEST_F(WeightsCommands, ATerminalIsGivenNoNameToObey) {
   const std::string path = directory_.File(
       "x", GgufBytes().Tensor("a\x1b[2J\xff", {1, 1}, 0, std::string(4, '\0')).Bytes());
   EXPECT_THAT(Output({"weights", path}), HasSubstr("\"a\\x1b[2J\\xff\""));
-  EXPECT_THAT(Output({"put", path, "--all"}), HasSubstr("x:\"a\\x1b[2J\\xff\"\n"));
+  EXPECT_THAT(Output({"put", path, "--all", "--name", ""}), HasSubstr("x:\"a\\x1b[2J\\xff\"\n"));
+  EXPECT_THAT(Gemm({"put", path, "--all"}).error,
+              HasSubstr("--name is \"a\\x1b[2J\\xff\"; a name is UTF-8 without control"));
   EXPECT_THAT(Json({"weights", path})["tensors"][0]["name"].get<std::string>(), HasSubstr("[2J"));
 }
 
@@ -257,6 +259,14 @@ TEST_F(WeightsCommands, AMatrixOfAStackAndItsScalesAreOneOperand) {
   const nlohmann::json all = Json({"put", path, "--all"});
   ASSERT_EQ(all["residents"].size(), 3U);
   EXPECT_EQ(all["residents"][2]["tensor"], "e.up[2]");
+  EXPECT_EQ(all["residents"][2]["names"], nlohmann::json({"e.up[2]"}));
+  // A pattern names them anew, and each matrix keeps the name that it had.
+  EXPECT_THAT(Output({"put", path, "--all", "--name", "m/{}"}),
+              HasSubstr(":e.up[2]  @e.up[2]  @m/e.up[2]\n"));
+  EXPECT_EQ(Json({"rm", "m/e.up[?]"})["released"].size(), 3U);
+  EXPECT_EQ(Json({"ls", "e.up[*]"})["residents"].size(), 3U);
+  EXPECT_THAT(Refusal({"put", path, "--all", "--name", "m"}, 2),
+              HasSubstr("--name is \"m\"; with --all it must have {}, the tensor's name"));
 }
 
 TEST_F(WeightsCommands, ManyTensorsGoAtATimeAndAreSaidInTheirOrder) {

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "client/cli/views/message_format.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/testing/temporary_directory.h"

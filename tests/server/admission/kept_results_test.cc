@@ -193,7 +193,7 @@ class Client {
       spec.data = {DataType::kF32, kSize, kSize, Order::kRowMajor, 0};
     } else {
       spec.has_data = false;
-      spec.source = Source::kHandle;
+      spec.source = Source::kResident;
       spec.resident = {factor.handle, {}};
     }
     return spec;

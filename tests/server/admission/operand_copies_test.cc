@@ -181,7 +181,7 @@ struct Server {
 OperandSpec Named(const std::string& handle) {
   OperandSpec spec;
   spec.has_data = false;
-  spec.source = Source::kHandle;
+  spec.source = Source::kResident;
   spec.resident = {handle, {}};
   return spec;
 }

@@ -29,7 +29,7 @@ class ResidentOperandsTest : public ::testing::Test {
   static OperandSpec Resident(const OperandKey& key) {
     OperandSpec operand;
     operand.has_data = false;
-    operand.source = key.digest.empty() ? Source::kHandle : Source::kDigest;
+    operand.source = Source::kResident;
     operand.resident = key;
     return operand;
   }

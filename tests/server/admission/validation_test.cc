@@ -139,10 +139,8 @@ INSTANTIATE_TEST_SUITE_P(
                   c->bias->data.order = Order::kColumnMajor;
                 },
                 kInvalid, "bias.data.order is column_major; it must be row_major"},
-        BadCall{"Handle", [](MatmulCall* c) { c->b->source = Source::kHandle; }, kUnbuilt,
-                "b.handle is set: this server takes inline operands only"},
-        BadCall{"Digest", [](MatmulCall* c) { c->a->source = Source::kDigest; }, kUnbuilt,
-                "a.digest is set: this server takes inline operands only"},
+        BadCall{"Resident", [](MatmulCall* c) { c->b->source = Source::kResident; }, kUnbuilt,
+                "b is a resident operand: here it must be inline"},
         BadCall{"ScalesOfAnUnquantizedType",
                 [](MatmulCall* c) { c->a->scales = Plane(DataType::kF32, 1, 1); }, kInvalid,
                 "a.scales is set, and a.data.type is f32; only quantized types have scales"},

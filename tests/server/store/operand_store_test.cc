@@ -296,12 +296,12 @@ TEST_F(OperandStoreTest, TheNumberOfOperandsIsBounded) {
   ASSERT_TRUE(Put(other_, StoredMatrix("1"), 0).ok());
   for (char c = 'a'; c < 'g'; ++c) ASSERT_TRUE(Put(tenant_, StoredMatrix(std::string(1, c))).ok());
   EXPECT_EQ(Put(tenant_, StoredMatrix("z")).status().message(),
-            "the tenant's quota is full: it keeps 6 operands, and no more");
+            "the tenant's quota is full: it keeps 6 operands and names, and no more");
   EXPECT_TRUE(store.Get(other_, StoredMatrix("1").key()).ok());  // though its lease is over
   ASSERT_TRUE(Put(other_, StoredMatrix("2")).ok());
   ASSERT_TRUE(store.Renew(other_, StoredMatrix("1").key(), kSecond).ok());
   EXPECT_EQ(Put(other_, StoredMatrix("3")).status().message(),
-            "the store is full: it keeps 8 operands, and no more");
+            "the store is full: it keeps 8 operands and names, and no more");
   clock.Advance(10 * kSecond);
   EXPECT_TRUE(Put(tenant_, StoredMatrix("z")).ok());
   EXPECT_TRUE(Put(other_, StoredMatrix("3")).ok());
