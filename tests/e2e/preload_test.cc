@@ -144,7 +144,8 @@ TEST_F(PreloadTest, WhatCannotBeThereKeepsTheServerFromStarting) {
          "operands.preload: /nowhere/model.gguf: there is no such file or folder");
   expect(error(tensors + ":layer.*"), "has no matrix with a name like \\\"layer.*\\\"");
   expect(error(cut), "cut.safetensors");
-  expect(error(tensors, {"--operands.memory-bytes=50"}), "layers.");
+  expect(error(tensors, {"--operands.memory-bytes=50"}),
+         "the operand takes 48 bytes; a tenant may keep 40");
   expect(error(tensors, {"--operands.preload-tenant=no tenant"}),
          "operands.preload_tenant: gemmd-tenant has a character");
   // Two files whose tensors have the same names.
