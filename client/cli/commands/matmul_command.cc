@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/text/operand_name.h"
 #include "client/cli/commands/command.h"
 #include "client/cli/files/matmul_operands.h"
 #include "client/cli/files/output_file.h"
@@ -18,6 +19,7 @@
 #include "client/cli/views/message_format.h"
 #include "client/cli/views/product_report.h"
 #include "client/matmul.h"
+#include "client/operands.h"
 #include "client/quantized/product_error.h"
 #include "client/wire/trace_headers.h"
 
@@ -37,6 +39,7 @@ constexpr char kExamples[] = R"(  gemm matmul A.npy B.npy -o D.npy
   gemm matmul A.npy B.npy -o D.npy --verify 3         # the receipt has the residual
   gemm matmul A.npy @a1b2c3d4-7 -o D.npy              # B stays on the server (gemm put)
   gemm matmul A.npy @a1b2c3d4-7 --keep --lease 1h     # and so does D
+  gemm matmul A.npy @encoder.w --keep --name hidden   # by names: D is @hidden from now on
 )";
 
 struct MatmulArguments {
@@ -48,6 +51,8 @@ struct MatmulArguments {
   bool keep = false;
   absl::Duration lease;
   bool has_lease = false;
+  std::string name;  // of what is kept; empty: none
+  bool replace = false;
   client::TraceHeaders trace;
 };
 
@@ -73,6 +78,11 @@ void AddFileOptions(CLI::App& app, MatmulArguments& arguments) {
   app.add_flag("--keep", arguments.keep, "Leave D on the server and print its handle")
       ->group("Files");
   AddLease(app, arguments.lease, arguments.has_lease);
+  app.add_option("--name", arguments.name, "With --keep: name D, so that @TEXT stands for it")
+      ->type_name("TEXT")
+      ->group("Files");
+  app.add_flag("--replace", arguments.replace, "Take the name from the matrix that has it")
+      ->group("Files");
   AddFormatOption(app, "--shape", "ROWSxCOLUMNS", &OperandFormats::AddShape,
                   arguments.operands.formats,
                   "The operand's file is raw bytes of this shape. OPERAND is a, b, c or bias; "
@@ -266,15 +276,42 @@ Outcome Conclude(const GlobalOptions& global, const MatmulArguments& arguments,
   return std::nullopt;
 }
 
-Outcome RunMatmul(const GlobalOptions& global, const MatmulArguments& arguments) {
-  if (Outcome failure = CheckOutput(arguments.output, global.json)) return failure;
-  if (arguments.has_lease && !arguments.keep) return UsageFailure("--lease goes with --keep");
-  if (arguments.keep && !arguments.output.empty()) {
+// Names what was kept.
+Outcome NameKept(const GlobalOptions& global, const MatmulArguments& arguments,
+                 const client::Product& product) {
+  std::unique_ptr<client::Operands> operands;
+  if (Outcome failure = Connect(global, operands)) return failure;
+  const absl::Status named = operands
+                                 ->SetName({product.handle, {}}, arguments.name, arguments.replace,
+                                           CallWithin(global.timeout))
+                                 .status();
+  if (named.ok()) return std::nullopt;
+  return ServerFailure(
+      global.server,
+      absl::Status(named.code(), absl::StrCat("D is @", product.handle, ": ", named.message())));
+}
+
+Outcome CheckKeep(const MatmulArguments& arguments) {
+  if (!arguments.keep) {
+    if (arguments.has_lease) return UsageFailure("--lease goes with --keep");
+    if (!arguments.name.empty()) return UsageFailure("--name goes with --keep");
+    return std::nullopt;
+  }
+  if (!arguments.output.empty()) {
     return UsageFailure("--keep leaves D on the server; -o would have it sent (see gemm get)");
   }
-  if (arguments.keep && arguments.operands.report_error) {
+  if (arguments.operands.report_error) {
     return UsageFailure("--report-error compares D, which --keep leaves on the server");
   }
+  if (arguments.name.empty()) return std::nullopt;
+  const absl::Status checked = CheckOperandName("--name", arguments.name);
+  if (checked.ok()) return std::nullopt;
+  return UsageFailure(checked.message());
+}
+
+Outcome RunMatmul(const GlobalOptions& global, const MatmulArguments& arguments) {
+  if (Outcome failure = CheckOutput(arguments.output, global.json)) return failure;
+  if (Outcome failure = CheckKeep(arguments)) return failure;
   client::TraceHeaders trace;
   if (Outcome failure = ReadTrace(arguments.trace, &trace)) return failure;
   std::unique_ptr<client::Client> connection;
@@ -302,6 +339,9 @@ Outcome RunMatmul(const GlobalOptions& global, const MatmulArguments& arguments)
                                           call, product->d->view(), error)) {
       return failure;
     }
+  }
+  if (!arguments.name.empty()) {
+    if (Outcome failure = NameKept(global, arguments, *product)) return failure;
   }
   return Conclude(global, arguments, *product, error);
 }

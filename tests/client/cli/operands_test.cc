@@ -149,6 +149,15 @@ TEST_F(OperandCommands, ANameMovesWhenItIsToBeReplaced) {
   ASSERT_EQ(Gemm({"get", "w", "-o", d}).exit_code, 0);
   EXPECT_EQ(testing::FileBytes(d), testing::FileBytes(b));
 
+  // A result that is kept may have a name, and is kept if it may not.
+  EXPECT_EQ(Json({"matmul", a_, "@w", "--keep", "--name", "y"}).count("handle"), 1U);
+  EXPECT_EQ(Gemm({"get", "@y"}).exit_code, 0);
+  const testing::ProcessResult kept = Gemm({"matmul", a_, a_, "--keep", "--name", "y"});
+  EXPECT_EQ(kept.exit_code, 4);
+  EXPECT_NE(kept.error.find("ALREADY_EXISTS: D is @"), std::string::npos) << kept.error;
+  EXPECT_EQ(Gemm({"matmul", a_, a_, "--keep", "--name", "y", "--replace"}).exit_code, 0);
+  EXPECT_EQ(Json({"rm", "y"})["released"], nlohmann::json({"y"}));
+
   const nlohmann::json named = Json({"name", "@w", "tied"});
   EXPECT_EQ(named["resident"]["names"], nlohmann::json({"tied", "w"}));
   EXPECT_EQ(named["replaced_handle"], "");
@@ -156,7 +165,8 @@ TEST_F(OperandCommands, ANameMovesWhenItIsToBeReplaced) {
   EXPECT_EQ(Json({"rm", "w"})["released"], nlohmann::json({"w"}));
   EXPECT_EQ(Gemm({"get", "tied"}).exit_code, 0);
   EXPECT_EQ(Json({"rm", "t?ed"})["released"], nlohmann::json({"tied"}));
-  EXPECT_EQ(Json({"ls"})["residents"].size(), 1U);
+  EXPECT_EQ(Json({"ls"})["residents"].size(), 3U);  // none of them with a name
+  EXPECT_TRUE(Json({"ls", "*"})["residents"].empty());
   const testing::ProcessResult none = Gemm({"rm", "t*"});
   EXPECT_EQ(none.exit_code, 4);
   EXPECT_NE(none.error.find("no matrix has a name like \"t*\""), std::string::npos) << none.error;
@@ -174,6 +184,8 @@ TEST_F(OperandCommands, NamesThatCannotBeAreRefusedBeforeAnythingIsSent) {
   EXPECT_NE(refusal({"put", a_, a_, "--name", "w"}).find("--name is \"w\" for 2 files"),
             std::string::npos);
   EXPECT_NE(refusal({"put", a_, "--name", "x/{}"}).find("is no tensor, FILE:NAME"),
+            std::string::npos);
+  EXPECT_NE(refusal({"matmul", a_, a_, "--name", "y"}).find("--name goes with --keep"),
             std::string::npos);
   EXPECT_NE(refusal({"name", "w", std::string(256, 'n')}).find("NAME has 256 bytes"),
             std::string::npos);

@@ -278,11 +278,19 @@ TEST_F(WeightsCommands, ManyTensorsGoAtATimeAndAreSaidInTheirOrder) {
     absl::StrAppend(&names, "t", i, " ");
   }
   const std::string path = directory_.File("t.safetensors", SafetensorsBytes(parts));
+  // Begun again, it sends no byte that the server has.
+  const auto uploaded = [&]() -> std::uint64_t {
+    return Json({"stats"})["operands"]["uploaded_bytes"];
+  };
+  const std::uint64_t before = uploaded();
+  EXPECT_EQ(Json({"put", path, "--all", "--prefix", "t2"})["residents"].size(), 10U);
+  EXPECT_EQ(uploaded() - before, 4096U * (20 + 29) * 5);
   std::string said;
   for (const auto line : absl::StrSplit(Output({"put", path, "--all"}), '\n', absl::SkipEmpty())) {
     absl::StrAppend(&said, line.substr(line.rfind(':') + 1), " ");
   }
   EXPECT_EQ(said, names);
+  EXPECT_EQ(uploaded() - before, 4096U * (10 + 49) * 20);
   said.clear();
   const nlohmann::json again = Json({"put", path, "--all"});
   for (const nlohmann::json& each : again["residents"]) {
