@@ -200,7 +200,7 @@ class Example(unittest.TestCase):
         command, _, source = command.split(" > ")[0].split(" &")[0].partition(" < ")
         words = shlex.split(command, comments=True)
         # Examples of several pages give the same names on the one server.
-        if words[1] in ("put", "name") and "--replace" not in words:
+        if {"put", "name", "--name"} & {*words} and "--replace" not in words:
             words.append("--replace")
         with open(self.work / source if source else os.devnull) as stdin:
             result = run([GEMM, *words[1:]], cwd=self.work, stdin=stdin,
