@@ -46,13 +46,19 @@ TEST(OperandsCodec, PageTokensAreThoseThatWereGiven) {
   }
 }
 
-TEST(OperandsCodec, AKeyIsAHandleOrADigest) {
+TEST(OperandsCodec, AKeyIsAHandleADigestOrAName) {
   const std::string digest(32, 'd');
-  EXPECT_EQ(MakeKey(true, "h", false, "")->handle, "h");
-  EXPECT_EQ(MakeKey(false, "", true, digest)->digest, digest);
-  EXPECT_FALSE(MakeKey(true, "", false, "").ok());
-  EXPECT_FALSE(MakeKey(false, "", false, "").ok());
-  EXPECT_FALSE(MakeKey(false, "", true, "short").ok());
+  EXPECT_EQ(MakeKey("a.", "h", "", "")->handle, "h");
+  EXPECT_EQ(MakeKey("a.", "", digest, "")->digest, digest);
+  EXPECT_EQ(MakeKey("a.", "", "", "encoder.w")->name, "encoder.w");
+  EXPECT_EQ(MakeKey("a.", "", "", "").status().message(),
+            "a.handle, digest and name are missing; one of them says which operand");
+  EXPECT_EQ(MakeKey("a.", std::string(65, 'h'), "", "").status().message(),
+            "a.handle has 65 bytes; a handle has at most 64");
+  EXPECT_EQ(MakeKey("a.", "", "short", "").status().message(),
+            "a.digest has 5 bytes; a digest has 32");
+  EXPECT_EQ(MakeKey("", "", "", "a\nb").status().message(),
+            "name is \"a\\nb\"; a name is UTF-8 without control characters");
 }
 
 // Whatever the pieces of its memory, a chunk has the plane's own bytes.
