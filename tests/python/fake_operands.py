@@ -21,6 +21,7 @@ class FakeOperands:
         handlers = {
             "FindMissing": unary(self._find_missing, _messages.FindMissingRequest.FromString),
             "Upload": stream(self._upload, _messages.UploadRequest.FromString),
+            "Get": unary(self._get, _messages.GetRequest.FromString),
         }
         self._server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler("gemmd.v1.Operands", handlers),)
@@ -31,6 +32,10 @@ class FakeOperands:
     def _find_missing(self, request, context):
         self.digests += request.digests
         return _messages.FindMissingResponse(missing=request.digests).SerializeToString()
+
+    def _get(self, request, context):
+        # As a server that knows no names: the field says nothing to it.
+        context.abort(grpc.StatusCode.INVALID_ARGUMENT, "handle and digest are missing; one of both must be set")
 
     def _upload(self, requests, context):
         begin, size = None, 0

@@ -48,7 +48,7 @@ from gemmd.errors import (
 from gemmd.linear import Linear
 from gemmd.quantized import Quantized
 from gemmd.receipt import Receipt
-from gemmd.resident import Resident, Transposed
+from gemmd.resident import Named, Resident, Transposed
 from gemmd.result import Result
 from gemmd.retry import RetryPolicy
 
@@ -68,6 +68,7 @@ __all__ = [
     "Internal",
     "InvalidArgument",
     "Linear",
+    "Named",
     "NotFound",
     "OutOfRange",
     "Pending",

@@ -8,6 +8,7 @@ from typing import Any
 from gemmd import _messages, admin, types
 from gemmd._checks import choice
 from gemmd._header import DETERMINISM
+from gemmd._names import matching
 
 
 class Administration:
@@ -69,6 +70,19 @@ class Administration:
                 raise ValueError(f"last is {last} seconds; it must be above 0, or None for all")
             request.last_us = max(1, round(last * 1e6))
         return admin.traces_of(self._call("Admin/Traces", request, _messages.TracesResponse, deadline))
+
+    def all_residents(
+        self, deadline: float | None = None, *, pattern: str | None = None
+    ) -> list[admin.TenantResident]:
+        """The matrices of every tenant on the server, as `gemm ls --all-tenants` shows them, for operators.
+
+        pattern: only those with a name like it, as in residents(). PermissionDenied: the caller is no operator.
+        """
+        found = [admin.tenant_resident_of(each) for each in self._list("Operands/ListAll", deadline)]
+        return found if pattern is None else [each for each in found if matching(pattern, each.names)]
+
+    def _list(self, method: str, deadline: float | None) -> list[Any]:
+        raise NotImplementedError
 
     def _call(self, name: str, request: Any, answer: Any, deadline: float | None) -> Any:
         raise NotImplementedError

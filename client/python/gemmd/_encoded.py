@@ -27,7 +27,7 @@ class Encoded:
     """One product of two matrices.
 
     specs: makes the operands' specs and the output's place; called for each attempt, because a region that was
-        lost has another id.
+        lost has another id, and a name may have gone to a matrix that is stored otherwise.
     d: the result's matrix, None where it stays on the server or is in a region; `target` its bytes.
     keeps: whatever must live as long as this: arrays, regions, sources.
     """

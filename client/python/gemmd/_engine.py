@@ -20,6 +20,7 @@ from gemmd._cpus import usable_cpus
 from gemmd._encoded import Assembly, Encoded
 from gemmd._header import seconds_of
 from gemmd._interrupts import deferred
+from gemmd._names import Given
 from gemmd._route import Route, RouteInput, RouteOptions
 from gemmd._session import Request
 from gemmd._status import error_of
@@ -35,7 +36,8 @@ _METHOD = "Gemm/Matmul"
 # Where a session ends as soon as it begins, another is tried at once, but not time and again.
 _MOST_SESSIONS = 3
 
-# Brings back what the server lacks, and may block: true where it did, so that asking again may help.
+# Brings back what the server lacks, or learns what has a name there now, and may block: true where it did, so that
+# asking again may help.
 Refill = Callable[[errors.Error, float | None], bool]
 
 
@@ -64,6 +66,7 @@ class Engine:
         self.route = route
         self.timer = Timer()
         self.sessions = SessionPool(link)
+        self.given = Given()
         # Few: they wait for the server most of the time. For uploads that a refill takes.
         self.helpers = ThreadPoolExecutor(4, thread_name_prefix="gemmd-helper")
         self.max_channels = min(8, usable_cpus())
@@ -373,7 +376,8 @@ class Call:
     def _fail(self, error: errors.Error, pushback: Pushback) -> None:
         if self._done is None:
             return
-        if error.code == "NOT_FOUND" and self._refill is not None and self._refills < _MOST_REFILLS:
+        may_refill = error.code in ("NOT_FOUND", "INVALID_ARGUMENT")
+        if may_refill and self._refill is not None and self._refills < _MOST_REFILLS:
             self._refills += 1
             try:
                 self._engine.helpers.submit(self._fill, error)

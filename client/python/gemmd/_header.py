@@ -19,10 +19,10 @@ PLANES = {number: name.lower() for name, number in _messages.enum_numbers("Plane
 
 
 class Place(NamedTuple):
-    """Where an operand's bytes are: kind is "inline", "handle", "digest" or "shared"."""
+    """Where an operand's bytes are: kind is "inline", "handle", "digest", "name" or "shared"."""
 
     kind: str = "inline"
-    name: str | bytes = ""  # handle, digest or region
+    name: str | bytes = ""  # handle, digest, name or region
     offset: int = 0  # bytes, in the region
 
 
@@ -96,6 +96,8 @@ def _set_place(place: Place, message: Any) -> None:
         message.handle = place.name
     elif place.kind == "digest":
         message.digest = place.name
+    elif place.kind == "name":
+        message.name = place.name
     else:
         message.shared.region, message.shared.offset_bytes = place.name, place.offset
 

@@ -32,7 +32,7 @@ from gemmd._overlap import check_apart, may_be_written
 from gemmd._regions import Region, Regions
 from gemmd._trace import trace_headers
 from gemmd.quantized import Quantized
-from gemmd.resident import Resident, Transposed
+from gemmd.resident import Named, Resident, Transposed
 from gemmd.types import ElementType
 
 
@@ -317,8 +317,11 @@ class _Maker:
             return None
         if isinstance(x, Resident | Transposed):
             matrix = x.T if isinstance(x, Transposed) else x
-            spec = matrix.spec._replace(place=matrix.place)
+            place = matrix.place
             keeps.append(matrix)
+            if isinstance(matrix, Named):
+                return lambda: matrix.spec._replace(place=place)
+            spec = matrix.spec._replace(place=place)
             return lambda: spec
         if isinstance(x, Quantized):
             made = _planes.of_quantized(x, name == "A", is_packed=False)

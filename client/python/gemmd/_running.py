@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -10,19 +11,22 @@ from typing import Any
 import numpy as np
 
 from gemmd import _fork, errors
-from gemmd._digest import Source
 from gemmd._engine import Call, Engine, Outcome
-from gemmd._header import OperandSpec
+from gemmd._header import OperandSpec, Place
 from gemmd._prepare import Prepared
 from gemmd._progress import Meter, Progress
 from gemmd._regions import Region, Regions
 from gemmd._route import RouteOptions
-from gemmd._transfer import Deadline, put
-from gemmd.resident import Resident
+from gemmd._transfer import Deadline, put, set_name
+from gemmd.resident import Named, Resident
 from gemmd.result import receipt_from, result_of
 
 # Products of a batch in flight: enough to fill the server's launches, and few enough to begin without a wait.
 _WINDOW = 64
+
+_log = logging.getLogger("gemmd")
+# Is in the refusal of a product that describes a matrix otherwise than it is on the server.
+_IS_OTHER = "the resident operand"
 
 Told = Callable[[Any, BaseException | None], None]  # a Result, a Resident, or what went wrong
 
@@ -122,12 +126,17 @@ class Running:
             self._start_next()
 
     def _refill(self, keeps: tuple[Any, ...], error: errors.Error, seconds: float | None) -> bool:
-        """Uploads and registers what the server lacks and this process has."""
+        """Uploads and registers what the server lacks and this process has, and asks what has a name now."""
         done = False
-        if error.missing_digests or error.missing_handles:
+        if error.code == "INVALID_ARGUMENT":
+            named = [each for each in keeps if isinstance(each, Named)]
+            changed = [each.follow(Deadline(seconds)) for each in named]
+            # Unchanged: the name went, and came back.
+            return any(changed) or (bool(named) and _IS_OTHER in error.message)
+        if error.missing_digests or error.missing_handles or error.missing_names:
             for each in keeps:
                 if isinstance(each, Resident) and each.source is not None and each.digest in error.missing_digests:
-                    _put_again(self._engine, each.source, seconds)
+                    _put_again(self._engine, each, seconds)
                     done = True
             return done
         for each in keeps:
@@ -171,9 +180,12 @@ class Running:
         return result_of(d, self._outcomes)
 
 
-def _put_again(engine: Engine, source: Source, seconds: float | None) -> None:
+def _put_again(engine: Engine, lost: Resident, seconds: float | None) -> None:
+    """Uploads a matrix that has its source, and gives it the names that this client gave it."""
+    end = Deadline(seconds)
+    assert lost.source is not None
     try:
-        put(engine, source, None, Deadline(seconds))
+        lost.learn(put(engine, lost.source, None, end).resident)
     except errors.InvalidArgument as error:
         if error.field != "begin.digest":
             raise
@@ -181,3 +193,12 @@ def _put_again(engine: Engine, source: Source, seconds: float | None) -> None:
             "the array that put() was given has changed since, and its digest with it: the server, which has lost "
             "the matrix, cannot get it again"
         ) from error
+    for name in engine.given.of(lost.digest):
+        try:
+            lost.learn(set_name(engine, Place("digest", lost.digest), name, False, end))
+        except errors.Error as error:  # the product needs no name
+            if isinstance(error, errors.AlreadyExists):
+                engine.given.forget(name)
+            _log.warning(
+                "%s: a matrix was uploaded again, and has no more the name %r: %s", engine.link.address, name, error
+            )

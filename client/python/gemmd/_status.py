@@ -60,7 +60,11 @@ def error_of(failed: Any) -> tuple[errors.Error, Pushback]:
     found = {each.type_url: each.value for each in _parsed(_messages.StatusDetails, details).details}
     lack = _parsed(_messages.MissingOperands, found.get(_MISSING, b""))
     error = errors.class_of(number)(
-        text, retry_after=pause.seconds, missing_digests=list(lack.digests), missing_handles=list(lack.handles)
+        text,
+        retry_after=pause.seconds,
+        missing_digests=list(lack.digests),
+        missing_handles=list(lack.handles),
+        missing_names=list(lack.names),
     )
     error.is_draining = _DRAINING in found
     error.was_cancelled = code is grpc.StatusCode.CANCELLED
@@ -105,5 +109,6 @@ def finished_error(finished: Any) -> tuple[errors.Error, Pushback]:
         retry_after=seconds,
         missing_digests=list(finished.missing.digests),
         missing_handles=list(finished.missing.handles),
+        missing_names=list(finished.missing.names),
     )
     return error, Pushback(seconds=seconds) if seconds is not None else NO_PUSHBACK

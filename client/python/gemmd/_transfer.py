@@ -14,7 +14,7 @@ from gemmd import _framing, _messages, errors, types
 from gemmd._digest import Source
 from gemmd._encoded import bad_response
 from gemmd._engine import Engine
-from gemmd._header import PLANES, OperandSpec, seconds_into, set_operand, spec_of
+from gemmd._header import PLANES, OperandSpec, Place, seconds_into, set_operand, spec_of
 from gemmd._interrupts import interruptibly
 from gemmd._layout import Array
 from gemmd._progress import Meter
@@ -109,6 +109,60 @@ def call(engine: Engine, name: str, request: Any, answer: Any, end: Deadline) ->
         if error is None:
             return answer.FromString(found)
         wait_after(engine, error, pushback, attempts, end)
+
+
+def about(place: Place, request: Any) -> Any:
+    """The request, which has `oneof { handle, digest, name }`, of the matrix there."""
+    setattr(request, place.kind, place.name)
+    return request
+
+
+def get(engine: Engine, place: Place, end: Deadline) -> Any:
+    """ResidentOperand of the matrix there. Unimplemented: the server is older than names."""
+    request = about(place, _messages.GetRequest())
+    try:
+        return call(engine, "Operands/Get", request, _messages.GetResponse, end).resident
+    except errors.InvalidArgument as error:
+        if place.kind != "name":
+            raise
+        # The name was checked on this side, so it is the field that the server does not know.
+        raise errors.Unimplemented(f"the server knows no names of matrices: {error.message}") from error
+
+
+def release(engine: Engine, place: Place, end: Deadline) -> None:
+    """Has the server forget the matrix there, or the name if it has others. This client gives none of it again."""
+    request = about(place, _messages.ReleaseRequest())
+    if place.kind == "name":
+        engine.given.forget(str(place.name))
+    elif place.kind == "digest":
+        engine.given.forget_all(bytes(place.name))  # type: ignore[arg-type]
+    call(engine, "Operands/Release", request, _messages.ReleaseResponse, end)
+
+
+def set_name(engine: Engine, place: Place, name: str, replace: bool, end: Deadline) -> Any:
+    """Gives the matrix there one more name: its ResidentOperand. AlreadyExists: see Resident.set_name()."""
+    request = about(place, _messages.SetNameRequest(new_name=name, replace=replace))
+    try:
+        found = call(engine, "Operands/SetName", request, _messages.SetNameResponse, end).resident
+    except errors.AlreadyExists as taken:
+        raise errors.AlreadyExists(f"{taken.message} (replace=True)") from None
+    engine.given.give(name, found.digest)
+    return found
+
+
+def check_is_free(engine: Engine, source: Source, name: str, end: Deadline) -> None:
+    """AlreadyExists where another matrix has the name, before the source is uploaded in vain."""
+    if source.stored_form is not None:
+        return  # what is kept has another digest, which is not known yet
+    try:
+        found = get(engine, Place("name", name), end)
+    except errors.NotFound:
+        return
+    if found.digest != source.digest:
+        raise errors.AlreadyExists(
+            f'new_name is "{name}", which is the name of operand {found.handle}; with replace it becomes this '
+            "one's (replace=True)"
+        )
 
 
 def put(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from gemmd import _messages
+from gemmd import _messages, types
 from gemmd._header import DETERMINISM, seconds_of
 from gemmd.errors import class_of
 from gemmd.receipt import ClientTimes, Receipt, Sent, receipt_of
@@ -108,6 +108,27 @@ class OperandTotals:
     hits: int
     misses: int
     evictions: int
+
+
+@dataclass(frozen=True)
+class TenantResident:
+    """One matrix that the server keeps, and whose it is: "" is the tenant without a name.
+
+    digest: 32 bytes, none of a result. shape: rows and columns. type: of its elements, "bf16". device_bytes: what
+    it takes in devices' memory. lease: seconds that each use keeps it from eviction; lease_remaining: 0 where it
+    may be evicted.
+    """
+
+    tenant: str
+    handle: str
+    digest: bytes
+    names: tuple[str, ...]
+    shape: tuple[int, int]
+    type: str
+    size_bytes: int
+    device_bytes: int
+    lease: float
+    lease_remaining: float
 
 
 @dataclass(frozen=True)
@@ -300,6 +321,25 @@ def info_of(message: Any) -> Info:
         uptime=seconds_of(message.uptime),
         limits=_take(Limits, message.limits),
         devices=devices,
+    )
+    return found
+
+
+def tenant_resident_of(message: Any) -> TenantResident:
+    """Of ResidentOperand."""
+    data = message.operand.data
+    try:
+        name = types.by_number(data.type).name
+    except TypeError:  # of a newer server
+        name = str(data.type)
+    found: TenantResident = _take(
+        TenantResident,
+        message,
+        names=tuple(message.names),
+        shape=(data.rows, data.columns),
+        type=name,
+        lease=seconds_of(message.lease),
+        lease_remaining=seconds_of(message.lease_remaining),
     )
     return found
 

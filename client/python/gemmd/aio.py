@@ -23,9 +23,9 @@ from gemmd import client as _client
 from gemmd._channel import Tls
 from gemmd._layout import Array
 from gemmd._prepare import Asked
-from gemmd.admin import Candidate, Estimate, Info, Kernel, Statistics, Traces, Tuning
+from gemmd.admin import Candidate, Estimate, Info, Kernel, Statistics, TenantResident, Traces, Tuning
 from gemmd.linear import Linear
-from gemmd.resident import Resident
+from gemmd.resident import Named, Resident, Transposed
 from gemmd.retry import RetryPolicy
 
 T = TypeVar("T")
@@ -124,6 +124,8 @@ class Client:
         self,
         x: Any,
         *,
+        name: str | None = None,
+        replace: bool = False,
         store_as: str | None = None,
         axis: int = 1,
         lease: float | None = None,
@@ -136,7 +138,14 @@ class Client:
         """
         return await _in_thread(
             lambda: self.sync.put(
-                x, store_as=store_as, axis=axis, lease=lease, deadline=deadline, progress=progress
+                x,
+                name=name,
+                replace=replace,
+                store_as=store_as,
+                axis=axis,
+                lease=lease,
+                deadline=deadline,
+                progress=progress,
             )
         )
 
@@ -144,17 +153,39 @@ class Client:
         """gemmd.Client.resident(), in a thread."""
         return await _in_thread(lambda: self.sync.resident(name, deadline))
 
-    async def residents(self, deadline: float | None = None) -> list[Resident]:
+    async def named(self, name: str, deadline: float | None = None) -> Named:
+        """gemmd.Client.named(), in a thread."""
+        return await _in_thread(lambda: self.sync.named(name, deadline))
+
+    async def residents(self, deadline: float | None = None, *, pattern: str | None = None) -> list[Resident]:
         """gemmd.Client.residents(), in a thread."""
-        return await _in_thread(lambda: self.sync.residents(deadline))
+        return await _in_thread(lambda: self.sync.residents(deadline, pattern=pattern))
+
+    async def all_residents(
+        self, deadline: float | None = None, *, pattern: str | None = None
+    ) -> list[TenantResident]:
+        """gemmd.Client.all_residents(), in a thread."""
+        return await _in_thread(lambda: self.sync.all_residents(deadline, pattern=pattern))
+
+    async def set_name(
+        self, resident: Resident, name: str, *, replace: bool = False, deadline: float | None = None
+    ) -> None:
+        """Resident.set_name(), in a thread."""
+        await _in_thread(lambda: resident.set_name(name, replace=replace, deadline=deadline))
 
     async def numpy(self, resident: Resident, deadline: float | None = None) -> Array:
         """Resident.numpy(), in a thread."""
         return await _in_thread(lambda: resident.numpy(deadline))
 
-    async def release(self, resident: Resident, deadline: float | None = None) -> None:
-        """Resident.release(), in a thread."""
-        await _in_thread(lambda: resident.release(deadline))
+    async def release(
+        self,
+        resident: str | Resident | Transposed | None = None,
+        deadline: float | None = None,
+        *,
+        pattern: str | None = None,
+    ) -> list[str]:
+        """gemmd.Client.release(), in a thread."""
+        return await _in_thread(lambda: self.sync.release(resident, deadline, pattern=pattern))
 
     async def linear(self, w: Any, bias: Any = None, activation: str = "none", **asked: Any) -> AsyncLinear:
         """gemmd.Client.linear(): a layer to be awaited."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import threading
@@ -21,9 +22,10 @@ from gemmd._administration import Administration
 from gemmd._channel import Link, Tls
 from gemmd._durations import deadline_of, lease_of
 from gemmd._engine import Engine
-from gemmd._header import header_message
+from gemmd._header import Place, header_message, spec_of
 from gemmd._interrupts import Slot, deferred, interruptibly
 from gemmd._layout import Array
+from gemmd._names import check_name, check_naming, matching, place_of
 from gemmd._prepare import Asked, Prepared, prepare
 from gemmd._progress import Counter
 from gemmd._regions import Regions
@@ -33,7 +35,7 @@ from gemmd._sources import source_of
 from gemmd._transfer import Deadline
 from gemmd.admin import Estimate, Info, Statistics, estimate_of, info_of, statistics_of
 from gemmd.linear import Linear
-from gemmd.resident import Resident, Transposed, resident_of
+from gemmd.resident import Named, Resident, Transposed, resident_of
 from gemmd.retry import RetryPolicy
 
 DEFAULT_ADDRESS = "127.0.0.1:50051"
@@ -240,6 +242,8 @@ class Client(Administration):
         self,
         x: Any,
         *,
+        name: str | None = None,
+        replace: bool = False,
         store_as: str | None = None,
         axis: int = 1,
         lease: float | None = None,
@@ -250,42 +254,108 @@ class Client(Administration):
 
         x: 2-D, as matmul() takes it, or Quantized; tightly packed, else copied once. lease: seconds that it is
         safe from eviction after each use; None for the server's default.
+        name, replace: gives it this name when it is there, as Resident.set_name() does. AlreadyExists: another
+        matrix has the name, and replace is False; that is asked before the upload too, without store_as.
         store_as: a format of docs/quantization.md ("mxfp8-e4m3") that the server quantizes x to, of f32, f16 or
         bf16, and keeps instead, as it would keep Quantized.of(x, store_as, axis). axis: 1 for a right factor, 0
         for a left one. Unimplemented: the server is older than that.
         progress: as in matmul(); without it tqdm shows a bar where somebody looks.
         """
         self._check()
+        check_naming(name, replace)
         seconds = lease_of(lease)
         source = source_of(x, store_as, axis)
         end = Deadline(deadline_of(deadline))
         counter = Counter(source.size_bytes)
-        found = end.run(
-            lambda: _transfer.put(self._engine, source, seconds, end, counter.add),
-            counter.meter(progress, "upload"),
-        )
-        return resident_of(self._engine, found.resident, source, found.saved_bytes)
+
+        def work() -> Resident:
+            if name is not None and not replace:
+                _transfer.check_is_free(self._engine, source, name, end)
+            found = _transfer.put(self._engine, source, seconds, end, counter.add)
+            made = resident_of(self._engine, found.resident, source, found.saved_bytes)
+            if name is not None:
+                made.learn(_transfer.set_name(self._engine, made.place, name, replace, end))
+            return made
+
+        return end.run(work, counter.meter(progress, "upload"))
 
     def resident(self, name: str, deadline: float | None = None) -> Resident:
-        """The matrix of that handle, or digest in 64 hexadecimal digits. NotFound: there is none."""
-        self._check()
-        request = _messages.GetRequest()
-        if len(name) == 64:
-            request.digest = bytes.fromhex(name)
-        else:
-            request.handle = name
-        found = self._call("Operands/Get", request, _messages.GetResponse, deadline)
-        return resident_of(self._engine, found.resident)
+        """The matrix of that handle, digest in 64 hexadecimal digits, or name. NotFound: there is none.
 
-    def residents(self, deadline: float | None = None) -> list[Resident]:
-        """The tenant's matrices on the server, in the order in which they came."""
+        It stays that matrix, also where another one gets the name: named() follows the name.
+        """
+        place, end = self._ask(name, deadline)
+        return resident_of(self._engine, end.run(lambda: _transfer.get(self._engine, place, end)))
+
+    def named(self, name: str, deadline: float | None = None) -> Named:
+        """Whichever matrix has that name when a product uses it. NotFound: none has it now.
+
+        So a loop of products goes on with new weights once put(name=, replace=True) has moved the name to them.
+        resident() keeps to the matrix that has the name now.
+        """
+        check_name("name", name)
+        place, end = self._ask(name, deadline)
+        found = end.run(lambda: _transfer.get(self._engine, place, end))
+        return Named(self._engine, name, spec_of(found.operand), found.handle, found.digest, found.names)
+
+    def residents(self, deadline: float | None = None, *, pattern: str | None = None) -> list[Resident]:
+        """The tenant's matrices on the server, in the order in which they came; each has its names.
+
+        pattern: only those with a name like it. "*" stands for any characters, "?" for one, and brackets for
+        themselves: "experts[3]" is a name.
+        """
+        found = [resident_of(self._engine, each) for each in self._list("Operands/List", deadline)]
+        return found if pattern is None else [each for each in found if matching(pattern, each.names)]
+
+    def release(
+        self,
+        resident: str | Resident | Transposed | None = None,
+        deadline: float | None = None,
+        *,
+        pattern: str | None = None,
+    ) -> list[str]:
+        """The server forgets a matrix, for everybody: that of a handle, a digest or a name, or a Resident.
+
+        Of several names of a matrix, the one that is given goes alone; the last one goes with its matrix.
+        pattern: instead of it, all names that are like it, as residents() says; none may be.
+        Returns the texts that were released. NotFound: no matrix has that handle, digest or name.
+        """
+        if (resident is None) == (pattern is None):
+            raise TypeError("release() takes one of both: a matrix, or pattern=")
+        if isinstance(resident, Resident | Transposed):
+            resident.release(deadline)
+            return []
+        if resident is not None:
+            place, end = self._ask(resident, deadline)
+            end.run(lambda: _transfer.release(self._engine, place, end))
+            return [resident]
+        end = Deadline(deadline_of(deadline))
+        every = self._list("Operands/List", end.left)
+        names = [name for each in every for name in matching(pattern or "", each.names)]
+        gone: list[str] = []
+
+        def work() -> None:
+            for name in names:
+                with contextlib.suppress(errors.NotFound):  # somebody else released it
+                    _transfer.release(self._engine, Place("name", name), end)
+                    gone.append(name)
+
+        end.run(work)
+        return gone
+
+    def _ask(self, text: str, deadline: float | None) -> tuple[Place, Deadline]:
+        """What a text calls a matrix by, and until when an answer is waited for."""
+        self._check()
+        return place_of(text), Deadline(deadline_of(deadline))
+
+    def _list(self, method: str, deadline: float | None) -> list[Any]:
         self._check()
         end = Deadline(deadline_of(deadline))
         request = _messages.ListRequest()
-        found: list[Resident] = []
+        found: list[Any] = []
         while True:
-            page = self._call("Operands/List", request, _messages.ListResponse, end.left)
-            found += [resident_of(self._engine, each) for each in page.residents]
+            page = self._call(method, request, _messages.ListResponse, end.left)
+            found += page.residents
             if not page.next_page_token:
                 return found
             request.page_token = page.next_page_token
@@ -296,19 +366,25 @@ class Client(Administration):
         bias: Any = None,
         activation: str = "none",
         *,
+        name: str | None = None,
+        replace: bool = False,
         lease: float | None = None,
         store_as: str | None = None,
         **asked: Any,
     ) -> Linear:
         """A layer: layer(x) is activation(x @ w + bias), with w (K x N) on the server. `asked` as in matmul().
 
-        w: as put() takes it, or on the server already: of torch's N x K weights, resident.T.
-        store_as: as in put().
+        w: as put() takes it, or on the server already: of torch's N x K weights, resident.T; named() for weights
+        that others replace meanwhile.
+        name, replace, store_as: as in put().
         """
-        if isinstance(w, Resident | Transposed) and store_as is not None:
-            raise ValueError(f"store_as is {store_as!r}, and w is on the server already")
-        resident = w if isinstance(w, Resident | Transposed) else self.put(w, lease=lease, store_as=store_as)
-        return Linear(self, resident, bias, activation, asked)
+        if isinstance(w, Resident | Transposed):
+            for key, value in (("name", name), ("store_as", store_as)):
+                if value is not None:
+                    raise ValueError(f"{key} is {value!r}, and w is on the server already")
+            return Linear(self, w, bias, activation, asked)
+        made = self.put(w, name=name, replace=replace, lease=lease, store_as=store_as)
+        return Linear(self, made, bias, activation, asked)
 
     def shared(self, shape: int | Sequence[int], dtype: Any = np.float32) -> Array:
         """A zeroed array in memory that the server, on this host, reads operands from and writes out= into.

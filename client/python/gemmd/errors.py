@@ -26,7 +26,7 @@ class Error(Exception):
     field: the field of the request that the message is about ("a.data.rows"), None where it names none.
     limit: the limit that was exceeded, in the field's unit; None where the message names none.
     retry_after: seconds after which the server would be asked again; None where it did not say.
-    missing_digests, missing_handles: resident operands that the server does not have.
+    missing_digests, missing_handles, missing_names: resident operands that the server does not have.
     """
 
     code = "UNKNOWN"
@@ -38,12 +38,14 @@ class Error(Exception):
         retry_after: float | None = None,
         missing_digests: Sequence[bytes] = (),
         missing_handles: Sequence[str] = (),
+        missing_names: Sequence[str] = (),
     ) -> None:
         super().__init__(message)
         self.message = message
         self.retry_after = retry_after
         self.missing_digests = tuple(missing_digests)
         self.missing_handles = tuple(missing_handles)
+        self.missing_names = tuple(missing_names)
         field, limit = _FIELD.match(message), _LIMIT.search(message)
         self.field = field[1] if field else None
         self.limit = int(limit[1]) if limit else None
@@ -89,7 +91,7 @@ class NotFound(Error, LookupError):
 
 
 class AlreadyExists(Error):
-    """What was to be made is there."""
+    """What was to be made is there. Where another matrix has the name, replace=True takes it from that one."""
 
     code = "ALREADY_EXISTS"
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gemmd import _messages, types
+from gemmd import _messages, _transfer, errors, types
 from gemmd._digest import Source
 from gemmd._durations import deadline_of, lease_of
 from gemmd._encoded import bad_response
@@ -25,10 +26,11 @@ from gemmd._header import (
     spec_of,
 )
 from gemmd._layout import COLUMN_MAJOR, Array, Plane
+from gemmd._names import check_name
 from gemmd._packing import unpack
 from gemmd._progress import Counter
 from gemmd._scale_layout import LAYOUTS
-from gemmd._transfer import Deadline, call, download
+from gemmd._transfer import Deadline, about, call, download
 from gemmd.quantized import Quantized
 from gemmd.receipt import Receipt
 
@@ -45,8 +47,13 @@ class Resident:
 
     One that put() made holds its bytes here too: where the server has lost it, by a restart or an eviction, it is
     uploaded again in the midst of the product that missed it. The array must not be changed meanwhile.
+    So are the names that this client gave it, unless another matrix has them by then.
     As a context manager it is released at the end. `saved_bytes` is what put(store_as=) saved on the server.
     x @ w, w @ x and w.T are matmul()'s products, on the client that made it.
+
+    `handle` and `digest` (empty of a result) are what it is known by, and stay so: where a name moves to another
+    matrix, this is the old one. client.named() follows the name. `names` is a tuple of those that it had when the
+    server last told of it.
 
     It pickles as its name and its client's arguments, without the bytes: another process that reads it multiplies
     by the same matrix, and does not upload it again where the server lost it.
@@ -63,6 +70,7 @@ class Resident:
         source: Source | None = None,
         receipt: Receipt | None = None,
         saved_bytes: int = 0,
+        names: Sequence[str] = (),
     ) -> None:
         self._engine = engine
         self._client = engine.owner()  # which lives as long as what it made
@@ -73,6 +81,7 @@ class Resident:
         self.source = source
         self.receipt = receipt
         self.saved_bytes = saved_bytes
+        self.names = tuple(names)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -115,6 +124,10 @@ class Resident:
         """How products name it. ValueError: it was released."""
         if self._released:
             raise ValueError("this resident matrix was released")
+        return self._where
+
+    @property
+    def _where(self) -> Place:
         return Place("digest", self.digest) if self.digest else Place("handle", self.handle)
 
     def __matmul__(self, x: Any) -> Any:
@@ -129,14 +142,33 @@ class Resident:
         )
 
     def __reduce__(self) -> Any:
-        return _again, (self._client, self.spec, self.handle, self.digest, self.saved_bytes, self._released)
+        return _again, (
+            self._client,
+            self.spec,
+            self.handle,
+            self.digest,
+            self.saved_bytes,
+            self._released,
+            self.names,
+        )
 
-    def _named(self, request: Any) -> Any:
-        if self.digest:
-            request.digest = self.digest
-        else:
-            request.handle = self.handle
-        return request
+    def learn(self, message: Any) -> None:
+        """Takes over what a ResidentOperand says of it that may change."""
+        self.handle, self.names = message.handle, tuple(message.names)
+
+    def set_name(self, name: str, *, replace: bool = False, deadline: float | None = None) -> None:
+        """Gives it one more name, by which client.named() and client.resident() find it.
+
+        name: 1 to 255 bytes of UTF-8 without control characters, not in the form of a handle ("a1b2c3d4-7") or of a
+        digest. It is this tenant's, and of one matrix. replace: takes it from another matrix, in one step: a
+        product gets either the one or the other. A matrix has up to 1024 names, and each counts as a matrix without
+        bytes.
+
+        AlreadyExists: another matrix has it, and replace is False. ValueError: no such name, or it was released.
+        """
+        check_name("name", name)
+        place, end = self.place, Deadline(deadline_of(deadline))
+        self.learn(end.run(lambda: _transfer.set_name(self._engine, place, name, replace, end)))
 
     def numpy(self, deadline: float | None = None, progress: Callable[[int, int], None] | None = None) -> Array:
         """Its values, downloaded: rows x columns of its dtype; of one with scales the stored elements.
@@ -153,8 +185,10 @@ class Resident:
         found = {name: _matrix(plane, planes[name]) for name, plane in spec.scaling}
         packed: dict[str, Any] = {}
         data = planes[DATA]
-        if self.element.is_packed:
-            packed = {"shape": self.shape, "order": "F" if spec.data.order == COLUMN_MAJOR else "C"}
+        element = types.by_number(spec.data.type)
+        if element.is_packed:
+            shape = spec.data.rows, spec.data.columns
+            packed = {"shape": shape, "order": "F" if spec.data.order == COLUMN_MAJOR else "C"}
         else:
             data = _matrix(spec.data, data)
         blocks: dict[str, Any] = {}
@@ -169,7 +203,7 @@ class Resident:
         return Quantized(
             data,
             found.get(SCALES),
-            self.element.name,
+            element.name,
             zero_points=found.get(ZERO_POINTS),
             tensor_scale=found.get(TENSOR_SCALE),
             offsets=found.get(OFFSETS),
@@ -181,7 +215,7 @@ class Resident:
         self, deadline: float | None, progress: Callable[[int, int], None] | None = None
     ) -> tuple[OperandSpec, dict[int, Array]]:
         end = Deadline(deadline_of(deadline))
-        request = self._named(_messages.DownloadRequest())
+        request = about(self._where, _messages.DownloadRequest())
         counter = Counter()
         operand, planes = end.run(
             lambda: download(self._engine, request, end, counter.expect), counter.meter(progress, "download")
@@ -190,7 +224,7 @@ class Resident:
 
     def renew(self, lease: float | None = None, deadline: float | None = None) -> float:
         """Begins the lease anew, of so many seconds (None: as before); what remains of it, in seconds."""
-        request = self._named(_messages.RenewRequest())
+        request = about(self._where, _messages.RenewRequest())
         seconds = lease_of(lease)
         if seconds is not None:
             seconds_into(seconds, request.lease)
@@ -199,17 +233,12 @@ class Resident:
         return seconds_of(answer.lease_remaining)
 
     def release(self, deadline: float | None = None) -> None:
-        """The server forgets it, for everybody who has its name; nothing if it has already."""
+        """The server forgets it with its names, for everybody; nothing if it has already."""
         if self._released:
             return
-        from gemmd.errors import NotFound
-
-        try:
-            end = Deadline(deadline_of(deadline))
-            request = self._named(_messages.ReleaseRequest())
-            end.run(lambda: call(self._engine, "Operands/Release", request, _messages.ReleaseResponse, end))
-        except NotFound:
-            pass
+        end = Deadline(deadline_of(deadline))
+        with contextlib.suppress(errors.NotFound):
+            end.run(lambda: _transfer.release(self._engine, self._where, end))
         self._released = True
         self.source = None
 
@@ -222,8 +251,73 @@ class Resident:
         self.release()
 
     def __repr__(self) -> str:
-        state = ", released" if self._released else ""
-        return f"Resident({self.shape[0]} x {self.shape[1]} {self.element.name}, @{self.handle}{state})"
+        more = f" and {len(self.names) - 1} more" if len(self.names) > 1 else ""
+        names = f", {self.names[0]!r}{more}" if self.names else ""
+        return f"Resident({self._form()}, @{self.handle}{names}{self._state()})"
+
+    def _form(self) -> str:
+        return f"{self.shape[0]} x {self.shape[1]} {self.element.name}"
+
+    def _state(self) -> str:
+        return ", released" if self._released else ""
+
+
+class Named(Resident):
+    """A name on the server: each product takes the matrix that has it then. Made by client.named().
+
+    So a replacement takes effect with the next product, as a whole: a product gets either the old matrix or the new
+    one. The new one may be stored otherwise, and be of another type where that goes with the other factor. Its
+    shape must be the same: InvalidArgument says so, and client.named() makes another one. NotFound: no matrix has
+    the name. Nothing brings it back here; what put() returned does, and a server that loads it at its start.
+
+    `name` stays. `dtype`, `handle`, `digest` and `names` are of the matrix that had the name when the server last
+    told. numpy(), renew() and set_name() are of the one that has it at the call. release(), and the end of a
+    `with`, are for everybody who uses the name: of several names of a matrix it goes alone, the last one with its
+    matrix.
+    """
+
+    def __init__(
+        self, engine: Engine, name: str, spec: OperandSpec, handle: str, digest: bytes, names: Sequence[str]
+    ) -> None:
+        super().__init__(engine, spec, handle, digest, names=names)
+        self.name = name
+
+    @property
+    def _where(self) -> Place:
+        return Place("name", self.name)
+
+    def __reduce__(self) -> Any:
+        return _named_again, (
+            self._client,
+            self.name,
+            self.spec,
+            self.handle,
+            self.digest,
+            self._released,
+            self.names,
+        )
+
+    def learn(self, message: Any) -> None:
+        """As Resident's, where another matrix may have the name now. InvalidArgument: it has another shape."""
+        spec = spec_of(message.operand)
+        rows, columns = spec.data.rows, spec.data.columns
+        # Products under way have room for a result of this shape.
+        if (rows, columns) != self.shape:
+            raise errors.InvalidArgument(
+                f"the matrix named {self.name!r} is {rows} x {columns} now, and was {self.shape[0]} x "
+                f"{self.shape[1]} when client.named() asked: call it again"
+            )
+        self.spec, self.digest = spec, message.digest
+        super().learn(message)
+
+    def follow(self, deadline: Deadline) -> bool:
+        """Asks which matrix has the name now; whether it is to be described otherwise."""
+        before = self.spec
+        self.learn(_transfer.get(self._engine, self._where, deadline))
+        return self.spec != before
+
+    def __repr__(self) -> str:
+        return f"Named({self.name!r}, {self._form()}, @{self.handle}{self._state()})"
 
 
 class Transposed:
@@ -285,10 +379,25 @@ class Transposed:
 
 
 def _again(
-    client: Client, spec: OperandSpec, handle: str, digest: bytes, saved_bytes: int, released: bool
+    client: Client,
+    spec: OperandSpec,
+    handle: str,
+    digest: bytes,
+    saved_bytes: int,
+    released: bool,
+    names: Sequence[str] = (),
 ) -> Resident:
+    """Of a pickle, this version's or an older one's."""
+    made = Resident(client._engine, spec, handle, digest, saved_bytes=saved_bytes, names=names)
+    made._released = released
+    return made
+
+
+def _named_again(
+    client: Client, name: str, spec: OperandSpec, handle: str, digest: bytes, released: bool, names: Sequence[str]
+) -> Named:
     """Of a pickle."""
-    made = Resident(client._engine, spec, handle, digest, saved_bytes=saved_bytes)
+    made = Named(client._engine, name, spec, handle, digest, names)
     made._released = released
     return made
 
@@ -296,7 +405,15 @@ def _again(
 def resident_of(engine: Engine, message: Any, source: Source | None = None, saved_bytes: int = 0) -> Resident:
     """A Resident of ResidentOperand."""
     spec = spec_of(message.operand)
-    return Resident(engine, spec, message.handle, message.digest, source, saved_bytes=saved_bytes)
+    return Resident(
+        engine,
+        spec,
+        message.handle,
+        message.digest,
+        source,
+        saved_bytes=saved_bytes,
+        names=message.names,
+    )
 
 
 def _matrix(plane: Plane, data: Array) -> Array:

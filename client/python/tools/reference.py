@@ -28,6 +28,7 @@ CLASSES = [
     gemmd.Result,
     gemmd.Receipt,
     gemmd.Resident,
+    gemmd.Named,
     gemmd.Transposed,
     gemmd.Linear,
     gemmd.Quantized,
