@@ -70,6 +70,8 @@ def test_a_matrix_gets_more_names_and_a_kept_result_one(client):
     kept.set_name("hidden")
     assert np.array_equal(client.resident("hidden").numpy(), np.eye(3))
     assert client.put(np.eye(3), name="b").handle == w.handle  # again, and nothing else
+    packed = [client.put(np.eye(32, dtype="f4"), name="q", store_as="mxfp4") for _ in range(2)]
+    assert packed[0].handle == packed[1].handle
     with client.linear(np.ones((3, 2)), name="layer.w") as layer:
         assert client.resident("layer.w").digest == layer.w.digest
 
@@ -169,6 +171,11 @@ def test_a_product_by_a_name_that_is_gone_is_not_found(server, transport):
         with pytest.raises(gemmd.NotFound) as missing:
             client.matmul(x, named)
         assert missing.value.missing_names == ("w",)
+        # Shared memory is not what lacks, and is not registered again.
+        before = client.stats().finished_requests["NOT_FOUND"]
+        with pytest.raises(gemmd.NotFound):
+            client.matmul(x, named, out=client.shared((2, 2), "f8"))
+        assert client.stats().finished_requests["NOT_FOUND"] == before + 1
 
 
 def test_lists_and_releases_by_pattern(client):
@@ -276,6 +283,30 @@ def test_a_replacement_may_be_of_another_type_and_not_of_another_shape(server, r
             client.matmul(x[:, :32], client.named("w"), alpha=float("nan"))
 
 
+def test_a_name_that_went_and_came_back_while_it_was_asked_for(client, monkeypatch):
+    first, second = client.put(np.eye(2), name="w"), client.put(np.asfortranarray(np.ones((2, 2))))
+    named = client.named("w")
+    second.set_name("w", replace=True)
+    follow = gemmd.Named._follow
+
+    def after_it_is_back(self, deadline):
+        first.set_name("w", replace=True)
+        return follow(self, deadline)
+
+    monkeypatch.setattr(gemmd.Named, "_follow", after_it_is_back)
+    assert np.array_equal(np.ones((2, 2)) @ named, np.ones((2, 2)))
+
+
+def test_a_download_is_of_the_matrix_that_has_the_name(client):
+    w = np.eye(32, dtype="f4")
+    client.put(w, name="w")
+    named = client.named("w")
+    client.put(w, name="w", replace=True, store_as="mxfp4")
+    assert np.array_equal(named.quantized().dequantize(), w)
+    client.put(np.ones((2, 3)), name="w", replace=True)
+    assert np.array_equal(named.numpy(), np.ones((2, 3)))
+
+
 def test_a_wider_replacement_writes_beside_no_result_in_shared_memory(server):
     with gemmd.Client(server.address, tenant="wide") as client:
         memory = client.shared((2, 4, 4), "f4")
@@ -341,6 +372,10 @@ def test_a_name_that_moved_or_was_released_does_not_come_back_with_the_old_matri
         client.release(after.digest.hex())
         assert np.array_equal(client.matmul(x, after), x @ new)
         assert client.resident("w").handle == kept.handle
+        again = client.put(old, name="v")
+        before.release()
+        assert np.array_equal(client.matmul(x, again), x @ old)
+        assert client.resident(again.handle).names == ()
 
 
 def test_two_tenants_have_the_same_name_and_an_operator_sees_both(own_server):

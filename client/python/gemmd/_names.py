@@ -89,16 +89,14 @@ class Given:
         self._digests: dict[str, bytes] = {}
 
     def give(self, name: str, digest: bytes) -> None:
-        """The matrix has the name, and no other one. Of one without a digest nothing comes back."""
+        """The matrix has the name, and no other one. A result, whose digest is empty, does not come back."""
         with self._lock:
-            if digest:
-                self._digests[name] = digest
-            else:
-                self._digests.pop(name, None)
+            self._digests[name] = digest
 
     def forget(self, name: str) -> None:
         """No matrix is to get it back."""
-        self.give(name, b"")
+        with self._lock:
+            self._digests.pop(name, None)
 
     def forget_all(self, digest: bytes) -> None:
         """That matrix is to get back none."""

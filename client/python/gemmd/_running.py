@@ -130,7 +130,7 @@ class Running:
         done = False
         if error.code == "INVALID_ARGUMENT":
             named = [each for each in keeps if isinstance(each, Named)]
-            changed = [each.follow(Deadline(seconds)) for each in named]
+            changed = [each._follow(Deadline(seconds)) for each in named]
             # Unchanged: the name went, and came back.
             return any(changed) or (bool(named) and _IS_OTHER in error.message)
         if error.missing_digests or error.missing_handles or error.missing_names:
@@ -185,7 +185,7 @@ def _put_again(engine: Engine, lost: Resident, seconds: float | None) -> None:
     end = Deadline(seconds)
     assert lost.source is not None
     try:
-        lost.learn(put(engine, lost.source, None, end).resident)
+        lost._learn(put(engine, lost.source, None, end).resident)
     except errors.InvalidArgument as error:
         if error.field != "begin.digest":
             raise
@@ -195,10 +195,10 @@ def _put_again(engine: Engine, lost: Resident, seconds: float | None) -> None:
         ) from error
     for name in engine.given.of(lost.digest):
         try:
-            lost.learn(set_name(engine, Place("digest", lost.digest), name, False, end))
+            lost._learn(set_name(engine, Place("digest", lost.digest), name, False, end))
         except errors.Error as error:  # the product needs no name
             if isinstance(error, errors.AlreadyExists):
                 engine.given.forget(name)
             _log.warning(
-                "%s: a matrix was uploaded again, and has no more the name %r: %s", engine.link.address, name, error
+                "%s: a matrix was uploaded again, and did not get its name %r: %s", engine.link.address, name, error
             )

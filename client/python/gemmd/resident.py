@@ -47,13 +47,12 @@ class Resident:
 
     One that put() made holds its bytes here too: where the server has lost it, by a restart or an eviction, it is
     uploaded again in the midst of the product that missed it. The array must not be changed meanwhile.
-    So are the names that this client gave it, unless another matrix has them by then.
+    It gets the names again that this client gave it, unless another matrix has them by then.
     As a context manager it is released at the end. `saved_bytes` is what put(store_as=) saved on the server.
     x @ w, w @ x and w.T are matmul()'s products, on the client that made it.
 
-    `handle` and `digest` (empty of a result) are what it is known by, and stay so: where a name moves to another
-    matrix, this is the old one. client.named() follows the name. `names` is a tuple of those that it had when the
-    server last told of it.
+    It is known by its `digest`, a result by its `handle`: where a name moves to another matrix, this stays the old
+    one. client.named() follows the name. `names` is a tuple of those that it had when the server last told of it.
 
     It pickles as its name and its client's arguments, without the bytes: another process that reads it multiplies
     by the same matrix, and does not upload it again where the server lost it.
@@ -152,23 +151,23 @@ class Resident:
             self.names,
         )
 
-    def learn(self, message: Any) -> None:
+    def _learn(self, message: Any) -> None:
         """Takes over what a ResidentOperand says of it that may change."""
-        self.handle, self.names = message.handle, tuple(message.names)
+        self.handle, self.digest, self.names = message.handle, message.digest, tuple(message.names)
 
     def set_name(self, name: str, *, replace: bool = False, deadline: float | None = None) -> None:
         """Gives it one more name, by which client.named() and client.resident() find it.
 
         name: 1 to 255 bytes of UTF-8 without control characters, not in the form of a handle ("a1b2c3d4-7") or of a
-        digest. It is this tenant's, and of one matrix. replace: takes it from another matrix, in one step: a
-        product gets either the one or the other. A matrix has up to 1024 names, and each counts as a matrix without
-        bytes.
+        digest. It is this tenant's, and of one matrix. A matrix has up to 1024 names, and each counts as a matrix
+        without bytes. replace: takes it from another matrix, in one step: a product gets either the one or the
+        other. That one stays, for its lease at least: release() it where you have no more use for it.
 
         AlreadyExists: another matrix has it, and replace is False. ValueError: no such name, or it was released.
         """
         check_name("name", name)
         place, end = self.place, Deadline(deadline_of(deadline))
-        self.learn(end.run(lambda: _transfer.set_name(self._engine, place, name, replace, end)))
+        self._learn(end.run(lambda: _transfer.set_name(self._engine, place, name, replace, end)))
 
     def numpy(self, deadline: float | None = None, progress: Callable[[int, int], None] | None = None) -> Array:
         """Its values, downloaded: rows x columns of its dtype; of one with scales the stored elements.
@@ -297,9 +296,10 @@ class Named(Resident):
             self.names,
         )
 
-    def learn(self, message: Any) -> None:
-        """As Resident's, where another matrix may have the name now. InvalidArgument: it has another shape."""
-        spec = spec_of(message.operand)
+    def _follow(self, deadline: Deadline) -> bool:
+        """Asks which matrix has the name now; whether it lies otherwise. InvalidArgument: it has another shape."""
+        message = _transfer.get(self._engine, self._where, deadline)
+        before, spec = self.spec, spec_of(message.operand)
         rows, columns = spec.data.rows, spec.data.columns
         # Products under way have room for a result of this shape.
         if (rows, columns) != self.shape:
@@ -307,14 +307,9 @@ class Named(Resident):
                 f"the matrix named {self.name!r} is {rows} x {columns} now, and was {self.shape[0]} x "
                 f"{self.shape[1]} when client.named() asked: call it again"
             )
-        self.spec, self.digest = spec, message.digest
-        super().learn(message)
-
-    def follow(self, deadline: Deadline) -> bool:
-        """Asks which matrix has the name now; whether it is to be described otherwise."""
-        before = self.spec
-        self.learn(_transfer.get(self._engine, self._where, deadline))
-        return self.spec != before
+        self.spec = spec
+        self._learn(message)
+        return spec != before
 
     def __repr__(self) -> str:
         return f"Named({self.name!r}, {self._form()}, @{self.handle}{self._state()})"
