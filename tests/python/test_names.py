@@ -338,6 +338,9 @@ def test_names_come_back_with_their_matrix_after_a_restart(own_server, random, t
         other.release(made.handle)  # as an eviction
         assert np.array_equal(client.matmul(x, made), x @ w)
         assert other.resident("encoder.w").names == ("encoder.w", "tied.w")
+        other.release(made.handle)
+        made.set_name("third.w")
+        assert made.names == other.resident(made.handle).names == ("encoder.w", "third.w", "tied.w")
 
 
 def test_a_matrix_that_comes_back_takes_no_name_from_another(own_server, random, caplog):

@@ -35,6 +35,8 @@ def test_nobody_notices(own_server, options):
             lambda: client.submit(A, A).result(),
             client.info,
             lambda: client.put(A),
+            lambda: client.put(A, name="a"),
+            lambda: resident.set_name("b"),
         )
         threads = [threading.Thread(target=work, args=(each,)) for each in calls]
         for each in threads:
@@ -45,4 +47,5 @@ def test_nobody_notices(own_server, options):
         is_back.set()
         for each in threads:
             each.join(60)
+        assert client.resident("a").names == ("a", "b")
     assert failures == []

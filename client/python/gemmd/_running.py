@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable
@@ -12,19 +11,18 @@ import numpy as np
 
 from gemmd import _fork, errors
 from gemmd._engine import Call, Engine, Outcome
-from gemmd._header import OperandSpec, Place
+from gemmd._header import OperandSpec
 from gemmd._prepare import Prepared
 from gemmd._progress import Meter, Progress
 from gemmd._regions import Region, Regions
 from gemmd._route import RouteOptions
-from gemmd._transfer import Deadline, put, set_name
+from gemmd._transfer import Deadline, put_again
 from gemmd.resident import Named, Resident
 from gemmd.result import receipt_from, result_of
 
 # Products of a batch in flight: enough to fill the server's launches, and few enough to begin without a wait.
 _WINDOW = 64
 
-_log = logging.getLogger("gemmd")
 # Is in the refusal of a product that describes a matrix otherwise than it is on the server.
 _IS_OTHER = "the resident operand"
 
@@ -136,7 +134,7 @@ class Running:
         if error.missing_digests or error.missing_handles or error.missing_names:
             for each in keeps:
                 if isinstance(each, Resident) and each.source is not None and each.digest in error.missing_digests:
-                    _put_again(self._engine, each, seconds)
+                    each._learn(put_again(self._engine, each.source, each.digest, Deadline(seconds)))
                     done = True
             return done
         for each in keeps:
@@ -178,27 +176,3 @@ class Running:
             np.copyto(prepared.out, d)
             d = prepared.out
         return result_of(d, self._outcomes)
-
-
-def _put_again(engine: Engine, lost: Resident, seconds: float | None) -> None:
-    """Uploads a matrix that has its source, and gives it the names that this client gave it."""
-    end = Deadline(seconds)
-    assert lost.source is not None
-    try:
-        lost._learn(put(engine, lost.source, None, end).resident)
-    except errors.InvalidArgument as error:
-        if error.field != "begin.digest":
-            raise
-        raise errors.InvalidArgument(
-            "the array that put() was given has changed since, and its digest with it: the server, which has lost "
-            "the matrix, cannot get it again"
-        ) from error
-    for name in engine.given.of(lost.digest):
-        try:
-            lost._learn(set_name(engine, Place("digest", lost.digest), name, False, end))
-        except errors.Error as error:  # the product needs no name
-            if isinstance(error, errors.AlreadyExists):
-                engine.given.forget(name)
-            _log.warning(
-                "%s: a matrix was uploaded again, and did not get its name %r: %s", engine.link.address, name, error
-            )

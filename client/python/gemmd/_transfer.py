@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +24,11 @@ from gemmd.retry import NO_PUSHBACK, Pushback, late
 
 T = TypeVar("T")
 
+_log = logging.getLogger("gemmd")
+
 _CHUNK = 1 << 20
+# Ends the uploads of a matrix that is lost as soon as it is there.
+_MOST_UPLOADS = 8
 # Uploads go over several connections where each has so much to carry.
 _BYTES_PER_CHANNEL = 8 << 20
 
@@ -139,15 +144,28 @@ def release(engine: Engine, place: Place, end: Deadline) -> None:
     call(engine, "Operands/Release", request, _messages.ReleaseResponse, end)
 
 
-def set_name(engine: Engine, place: Place, name: str, replace: bool, end: Deadline) -> Any:
-    """Gives the matrix there one more name: its ResidentOperand. AlreadyExists: see Resident.set_name()."""
+def set_name(
+    engine: Engine, place: Place, name: str, replace: bool, end: Deadline, source: Source | None = None
+) -> Any:
+    """Gives the matrix there one more name: its ResidentOperand. AlreadyExists: see Resident.set_name().
+
+    source: what the matrix is made of, which is uploaded where the server has lost it.
+    """
     request = about(place, _messages.SetNameRequest(new_name=name, replace=replace))
-    try:
-        found = call(engine, "Operands/SetName", request, _messages.SetNameResponse, end).resident
-    except errors.AlreadyExists as taken:
-        raise errors.AlreadyExists(f"{taken.message} (replace=True)") from None
-    engine.given.give(name, found.digest)
-    return found
+    uploads = 0
+    while True:
+        try:
+            found = call(engine, "Operands/SetName", request, _messages.SetNameResponse, end).resident
+        except errors.AlreadyExists as taken:
+            raise errors.AlreadyExists(f"{taken.message} (replace=True)") from None
+        except errors.NotFound:
+            if source is None or place.kind != "digest" or uploads == _MOST_UPLOADS:
+                raise
+            uploads += 1
+            put_again(engine, source, request.digest, end)
+        else:
+            engine.given.give(name, found.digest)
+            return found
 
 
 def check_is_free(engine: Engine, source: Source, name: str, end: Deadline) -> None:
@@ -187,6 +205,30 @@ def put(
         if error.code == "INVALID_ARGUMENT" and ranges != _whole(source):
             error, sends_all = errors.Unavailable(f"what was missing has changed: {error.message}"), True
         wait_after(engine, error, pushback, attempts, end)
+
+
+def put_again(engine: Engine, source: Source, digest: bytes, end: Deadline) -> Any:
+    """Uploads what the server has lost, and gives it the names that this client gave it: ResidentOperand.
+
+    digest: of what the server keeps. InvalidArgument: the caller has changed the array.
+    """
+    try:
+        found = put(engine, source, None, end).resident
+    except errors.InvalidArgument as error:
+        if error.field != "begin.digest":
+            raise
+        raise errors.InvalidArgument(
+            "the array that put() was given has changed since, and its digest with it: the server, which has lost "
+            "the matrix, cannot get it again"
+        ) from error
+    for name in engine.given.of(digest):
+        try:
+            found = set_name(engine, Place("digest", digest), name, False, end)
+        except errors.Error as error:  # products need no name
+            if isinstance(error, errors.AlreadyExists):
+                engine.given.forget(name)
+            _log.warning("%s: a matrix did not get its name %r again: %s", engine.link.address, name, error)
+    return found
 
 
 def _check_kept(source: Source, operand: Any) -> None:

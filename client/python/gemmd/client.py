@@ -274,7 +274,7 @@ class Client(Administration):
             found = _transfer.put(self._engine, source, seconds, end, counter.add)
             made = resident_of(self._engine, found.resident, source, found.saved_bytes)
             if name is not None:
-                made._learn(_transfer.set_name(self._engine, made.place, name, replace, end))
+                made._learn(_transfer.set_name(self._engine, made.place, name, replace, end, source))
             return made
 
         return end.run(work, counter.meter(progress, "upload"))

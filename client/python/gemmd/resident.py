@@ -47,7 +47,7 @@ class Resident:
 
     One that put() made holds its bytes here too: where the server has lost it, by a restart or an eviction, it is
     uploaded again in the midst of the product that missed it. The array must not be changed meanwhile.
-    It gets the names again that this client gave it, unless another matrix has them by then.
+    With this upload it gets the names again that this client gave it, unless another matrix has them by then.
     As a context manager it is released at the end. `saved_bytes` is what put(store_as=) saved on the server.
     x @ w, w @ x and w.T are matmul()'s products, on the client that made it.
 
@@ -167,7 +167,8 @@ class Resident:
         """
         check_name("name", name)
         place, end = self.place, Deadline(deadline_of(deadline))
-        self._learn(end.run(lambda: _transfer.set_name(self._engine, place, name, replace, end)))
+        found = end.run(lambda: _transfer.set_name(self._engine, place, name, replace, end, self.source))
+        self._learn(found)
 
     def numpy(self, deadline: float | None = None, progress: Callable[[int, int], None] | None = None) -> Array:
         """Its values, downloaded: rows x columns of its dtype; of one with scales the stored elements.
