@@ -1,4 +1,4 @@
-"""The demo, dask, torch where it is, and the example of a notebook."""
+"""The demo, dask, and the example of a notebook."""
 
 import pathlib
 import subprocess
@@ -67,37 +67,6 @@ def test_dask(server, random, monkeypatch):
     assert np.array_equal(exact.compute(), codes.astype(np.int32) @ codes.astype(np.int32))
     with pytest.raises(ValueError, match="do not go together"):
         gemmd.dask.matmul(da.ones((3, 4)), da.ones((3, 4)))
-
-
-def test_torch(client):
-    torch = pytest.importorskip("torch")
-    import gemmd.torch
-
-    model = torch.nn.Sequential(torch.nn.Linear(40, 30), torch.nn.ReLU(), torch.nn.Linear(30, 7, bias=False))
-    x = torch.randn(3, 5, 40)
-    with torch.no_grad():
-        wanted = model(x)
-        assert gemmd.torch.replace(model, client) == ["0", "2"]
-        torch.testing.assert_close(model(x), wanted)
-        half = torch.nn.Linear(64, 32).to(torch.bfloat16)
-        rows = torch.randn(4, 64, dtype=torch.bfloat16)
-        remote = gemmd.torch.Linear.of(half, client)
-        torch.testing.assert_close(remote(rows), half(rows), rtol=2e-2, atol=2e-2)
-        assert remote(rows[:0]).shape == (0, 32)
-        with pytest.raises(TypeError, match="float32"):
-            remote(rows.float())
-        remote.release()
-        layer = torch.nn.Sequential(torch.nn.Linear(96, 40))
-        rows = torch.randn(7, 96)
-        wanted = layer(rows)
-        assert gemmd.torch.replace(layer, client, store_as="mxfp8-e4m3") == ["0"]
-        got = layer(rows)
-        assert got.dtype == torch.float32
-        assert 0 < (got - wanted).norm() / wanted.norm() < 0.05
-        with pytest.raises(ValueError, match="type is 'fp5'"):
-            gemmd.torch.replace(torch.nn.Sequential(torch.nn.Linear(8, 8)), client, store_as="fp5")
-    tensor = torch.randn(6, 6)
-    np.testing.assert_allclose(client.matmul(tensor, tensor.T), (tensor @ tensor.T).numpy(), rtol=1e-5)
 
 
 def test_module_functions_use_the_server_of_the_environment(server, monkeypatch):

@@ -30,6 +30,45 @@ def to_numpy(x: Any, name: str) -> Array:
     return _checked(np.asarray(x), x, name)
 
 
+def codes_of(x: Any, name: str) -> tuple[Array, str]:
+    """The bits of an array's or a torch tensor's elements, as unsigned integers, and their type's name.
+
+    So types that NumPy lacks need no ml_dtypes.
+    """
+    dtype = str(x.dtype).rpartition(".")[2]
+    if _is_torch(x):
+        import torch
+
+        # torch has few operators for unsigned integers of more than 8 bits, and these only lend their memory.
+        signed = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}[x.element_size()]
+        x = x.detach().view(signed)
+    array = to_numpy(x, name)
+    return array.view(f"u{array.itemsize}"), dtype
+
+
+def packed_pairs(x: Any) -> tuple[Array, tuple[int, int], str] | None:
+    """Bytes, rows x columns, and the order of a matrix of torch's float4_e2m1fn_x2; None: x is something else.
+
+    torch counts pairs of elements, of which the first is in the low bits. They lie along the dimension in which
+    the tensor is contiguous: rows ("C"), or columns ("F") of one that was transposed.
+    """
+    if not _is_torch(x) or not str(x.dtype).endswith("float4_e2m1fn_x2"):
+        return None
+    if x.ndim != 2:
+        raise ValueError(f"data has shape {tuple(x.shape)}; a quantized array is a matrix")
+    codes, _ = codes_of(x, "data")
+    rows, columns = codes.shape
+    if codes.flags.c_contiguous:
+        return codes.reshape(-1), (rows, 2 * columns), "C"
+    if codes.flags.f_contiguous:
+        return codes.T.reshape(-1), (2 * rows, columns), "F"
+    raise ValueError(f"data has strides {x.stride()}; packed elements lie one after another: give contiguous()")
+
+
+def _is_torch(x: Any) -> bool:
+    return hasattr(x, "element_size") and type(x).__module__.partition(".")[0] == "torch"
+
+
 def _check_plain(x: Array, name: str) -> None:
     if isinstance(x, np.ma.MaskedArray):
         masked = int(np.ma.getmaskarray(x).sum())
@@ -87,6 +126,11 @@ def _from_dlpack(x: Any, name: str) -> Array:
     except (BufferError, RuntimeError, TypeError, ValueError):
         pass  # a type that NumPy's DLPack does not know: bf16, fp8
     dtype = str(getattr(x, "dtype", "")).rpartition(".")[2]
+    if dtype == "float4_e2m1fn_x2":
+        raise TypeError(
+            f"{name} is a torch tensor of {dtype}, whose elements have scales: give "
+            f'gemmd.Quantized({name}, scales, "mxfp4"), or "nvfp4"'
+        )
     if hasattr(x, "view") and type(x).__module__.partition(".")[0] == "torch":
         import torch
 

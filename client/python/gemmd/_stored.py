@@ -8,7 +8,7 @@ import numpy as np
 
 from gemmd import _checks, _formats, _packing, _scale_layout, types
 from gemmd._formats import WHOLE, Format
-from gemmd._inputs import to_numpy
+from gemmd._inputs import packed_pairs, to_numpy
 from gemmd._layout import Array
 from gemmd._scale_layout import BLOCKED, LAYOUTS, PLAIN
 from gemmd._small_float import table
@@ -145,6 +145,10 @@ def check(
     """Quantized's arguments, as it explains them."""
     _checks.choice("axis", axis, (None, 0, 1))
     _checks.choice("scale_layout", scale_layout, tuple(LAYOUTS))
+    if (pairs := packed_pairs(data)) is not None:
+        if shape is not None or order is not None:
+            raise ValueError("shape and order are of packed uint8; a tensor of float4_e2m1fn_x2 has its own")
+        data, shape, order = pairs
     array = to_numpy(data, "data")
     named = None if type is None else _formats.find(type)
     if named is not None and (block_k is not None or block_lines is not None):
@@ -155,7 +159,8 @@ def check(
         raise ValueError(f"block_lines is {block_lines}, and block_k is missing")
     if type is not None and named is None and not types.is_name(type):
         raise ValueError(f"type is {type!r}; {_formats.nearest(type, (*types.NAMES, *_formats.FORMATS))}")
-    element = named.element if named else types.of_dtype(array.dtype) if type is None else types.by_name(type)
+    own = types.by_name("fp4_e2m1") if pairs else None
+    element = named.element if named else types.by_name(type) if type else own or types.of_dtype(array.dtype)
     plane, size, lies = _checks.data(array, element, shape, order)
     if scales is None:
         _check_nothing_else(

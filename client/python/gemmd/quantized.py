@@ -21,7 +21,8 @@ class Quantized:
     data: rows x columns, M x K as the left factor or K x N as the right one: of NumPy's type for the elements, or
         their codes as uint8 (uint16 of bf16), one a byte. With shape=(rows, columns) elements of 4 and 6 bits are
         packed: uint8 of ceil(rows * columns * bits / 8) bytes, lowest bits first, lines one after another: rows, or
-        columns where data is in Fortran order or order="F". float32 with type="tf32" is multiplied in TF32.
+        columns where data is in Fortran order or order="F". A torch tensor of float4_e2m1fn_x2 is packed too:
+        it has columns in pairs, or rows where it was transposed. float32 with type="tf32" is multiplied in TF32.
     type: a format of docs/quantization.md ("mxfp4", "int4-g64-f16-zp"), or the elements' type ("fp4_e2m1").
     scales: of whole lines (int8, uint8, fp8): one number, or float32 with one for each row of the left factor
         (M or M x 1) or each column of the right one (N or 1 x N). Of blocks: of the shape of data with
