@@ -1,6 +1,6 @@
 """Layers of GPTQ, AWQ, torchao and bitsandbytes, read without torch or the tools: their layouts, written out here.
 
-against_torch_tools.py compares with the tools themselves.
+against_torch_layers.py compares with the tools themselves.
 """
 
 import types

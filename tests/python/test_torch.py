@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -52,6 +53,29 @@ class TestContract:
         assert [name for name, _ in there.named_parameters()] == ["weight", "bias"]
         assert Linear(torch.ones(3, 4), client=client).bias is None
         assert "in_features=40, out_features=30, bias=True, activation=none, Resident(40 x 30 f32" in repr(there)
+
+    def test_a_weight_is_not_copied(self, client):
+        _, there = pair(client)
+        [(_, _, sent)] = there._served._factors[None].linear.w.source.planes
+        assert np.shares_memory(np.frombuffer(sent, np.uint8), there.weight.detach().numpy())
+
+    def test_a_server_that_lost_it_gets_it_again(self, own_server):
+        with gemmd.Client(own_server.address) as client:
+            here, there = pair(client)
+            own_server.kill()
+            own_server.start()
+            x = torch.randn(2, 40)
+            torch.testing.assert_close(there(x), here(x))
+
+    def test_many_threads(self, client):
+        here, there = pair(client)
+        xs = [torch.randn(3, 40) for _ in range(16)]
+        with torch.no_grad():
+            there.weight.mul_(2)
+            here.weight.mul_(2)
+        with ThreadPoolExecutor(8) as threads:
+            for x, y in zip(xs, threads.map(there, xs), strict=True):
+                torch.testing.assert_close(y, here(x))
 
     def test_what_x_must_be(self, client):
         _, there = pair(client)
@@ -438,6 +462,141 @@ class TestReplace:
 def requests(client):
     """Products that the server has computed."""
     return client.stats().received_requests
+
+
+class Gptq(torch.nn.Module):
+    """As auto-gptq's layer of 4 bits: codes along K in int32 words, zero points less 1, and its own product."""
+
+    QUANT_TYPE = "cuda-old"
+
+    def __init__(self, k=64, n=16, group=32, act_order=False, dtype=torch.float16):
+        super().__init__()
+        self.bits, self.group_size, self.infeatures, self.outfeatures = 4, group, k, n
+        words = torch.randint(-(2**31), 2**31 - 1, (k // 8, n), dtype=torch.int32)
+        g_idx = torch.arange(k, dtype=torch.int32) // group
+        self.register_buffer("qweight", words)
+        self.register_buffer("qzeros", torch.full((k // group, n // 8), 0x77777777, dtype=torch.int32))
+        self.register_buffer("scales", torch.randn(k // group, n).to(dtype))
+        self.register_buffer("g_idx", g_idx[torch.randperm(k)] if act_order else g_idx)
+        self.register_buffer("bias", torch.randn(n).to(dtype))
+
+    def values(self):
+        """K x N, in f32."""
+        codes = (self.qweight[:, None] >> torch.arange(0, 32, 4)[:, None] & 15).reshape(self.infeatures, -1)
+        return (codes - 8) * self.scales.float()[self.g_idx]
+
+    def forward(self, x):
+        return x @ self.values().to(x.dtype) + self.bias.to(x.dtype)
+
+
+class TestToolLayers:
+    """Of Gptq and of a stand-in of torchao's tensors; against_torch_layers.py has the tools themselves."""
+
+    @pytest.mark.parametrize("act_order", [False, True])
+    def test_results_are_the_layers(self, client, act_order):
+        here = Gptq(act_order=act_order)
+        model = torch.nn.Sequential(torch.nn.Linear(64, 64), here)
+        x = torch.randn(3, 5, 64)
+        wanted = model(x)
+        assert gemmd.torch.replace(model, client) == ["0", "1"]
+        assert type(model[1]) is gemmd.torch.QuantizedLinear
+        torch.testing.assert_close(model(x), wanted, rtol=1e-5, atol=1e-4)
+        for dtype in (torch.bfloat16, torch.float16):
+            rows = x.to(dtype)
+            torch.testing.assert_close(model[1](rows), here(rows), rtol=2e-2, atol=0.5)
+        with pytest.raises(TypeError, match=r"x is torch\.float64, and the weight torch\.float32"):
+            model[1](x.double())
+
+    def test_attributes_are_the_layers(self, client):
+        here = Gptq(act_order=True)
+        there = gemmd.torch.QuantizedLinear.of(here, client)
+        assert there.qweight is here.qweight
+        assert (there.group_size, there.in_features, there.out_features) == (32, 64, 16)
+        assert there.weight.dtype == torch.float16
+        torch.testing.assert_close(there.weight, here.values().T.half())
+        with pytest.raises(AttributeError, match="'Gptq' object has no attribute 'nothing'"):
+            there.nothing  # noqa: B018
+        assert "QuantizedLinear(Gptq(), activation=none, Resident(64 x 16 uint4" in repr(there)
+
+    def test_gradient_of_x(self, client):
+        here = Gptq(act_order=True)
+        there = gemmd.torch.QuantizedLinear.of(here, client)
+        x = torch.randn(3, 64)
+        found = []
+        for layer in (here, there):
+            given = x.clone().requires_grad_()
+            layer(given).square().sum().backward()
+            found.append(given.grad)
+        torch.testing.assert_close(found[1], found[0], rtol=1e-4, atol=1e-2)
+
+    def test_copies(self, client):
+        here = Gptq()
+        model = torch.nn.Sequential(copy.deepcopy(here))
+        gemmd.torch.replace(model, client)
+        x = torch.randn(3, 64)
+        assert list(model.state_dict()) == [f"0.{name}" for name in here.state_dict()]
+        other = torch.nn.Sequential(Gptq())
+        gemmd.torch.replace(other, client)
+        other.load_state_dict(model.state_dict())
+        for layer in (model, other, copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
+            torch.testing.assert_close(layer(x), here(x), rtol=1e-5, atol=1e-4)
+        torch.testing.assert_close(torch.compile(model, backend="eager")(x), here(x), rtol=1e-5, atol=1e-4)
+        copied = copy.deepcopy(model)
+        copied[0].scales.mul_(2)
+        copied.bfloat16()
+        assert copied[0].scales.dtype == torch.bfloat16
+        assert copied[0].scales is copied[0]._tool.scales
+        assert model[0].scales.dtype == torch.float16
+        rows = x.bfloat16()
+        wanted = here.eval()(rows).float() * 2 - here.bias.float()
+        torch.testing.assert_close(copied(rows).float(), wanted, rtol=5e-2, atol=1)
+        assert not copied.eval()[0]._tool.training
+
+    def test_refused_by_replace(self, client):
+        packed = Gptq()
+        packed.QUANT_TYPE = "exllamav2"
+        model = torch.nn.Sequential(torch.nn.Linear(64, 64), packed)
+        with pytest.raises(
+            ValueError, match=r"1: Gptq \(exllamav2\) may hold its weights as its kernel wants them"
+        ):
+            gemmd.torch.replace(model, client)
+        assert type(model[0]) is torch.nn.Linear
+        with pytest.raises(TypeError, match="layer is a Gptq; Linear"):
+            Linear.of(packed, client)
+
+    def test_a_weight_of_torchaos_kind(self, client):
+        class Int8Tensor(torch.Tensor):
+            """A tensor of other tensors, as torchao's are, of which detach and requires_grad_ are asked."""
+
+            @staticmethod
+            def __new__(cls, qdata, scale):
+                return torch.Tensor._make_wrapper_subclass(cls, qdata.shape, dtype=torch.float32)
+
+            def __init__(self, qdata, scale):
+                self.qdata, self.scale, self.zero_point = qdata, scale, None
+                self.block_size = [1, qdata.shape[1]]
+
+            @classmethod
+            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+                assert func is torch.ops.aten.detach.default, func
+                return cls(args[0].qdata, args[0].scale)
+
+        codes, scales = torch.randint(-128, 128, (30, 40), dtype=torch.int8), torch.rand(30, 1)
+        layer = torch.nn.Linear(40, 30)
+        layer.weight = torch.nn.Parameter(Int8Tensor(codes, scales), requires_grad=False)
+        there = Linear.of(layer, client)
+        x = torch.randn(4, 40, requires_grad=True)
+        wanted = x @ (codes * scales).T + layer.bias
+        got = there(x)
+        torch.testing.assert_close(got, wanted, rtol=1e-4, atol=1e-3)
+        [of_x, of_bias] = torch.autograd.grad(got.square().sum(), (x, there.bias))
+        torch.testing.assert_close(of_x, 2 * wanted @ (codes * scales), rtol=1e-4, atol=1)
+        torch.testing.assert_close(of_bias, 2 * wanted.sum(0), rtol=1e-4, atol=1e-1)
+        there.weight.qdata.zero_()
+        torch.testing.assert_close(there(x), there.bias.expand(4, 30))
+        there.weight.requires_grad_()
+        with pytest.raises(RuntimeError, match="weight is a Int8Tensor and requires_grad is True"):
+            there(x)
 
 
 class TestTensors:

@@ -1,7 +1,7 @@
 """Linear layers of GPTQ, AWQ, torchao and bitsandbytes as factors of products, by their attributes alone.
 
 No tool is imported. Layouts are as these versions make them: auto-gptq 0.7.1, gptqmodel 7.7.0, autoawq 0.2.9,
-torchao 0.18.0, bitsandbytes 0.50.2; tests/python/against_torch_tools.py compares with them. A layer whose values
+torchao 0.18.0, bitsandbytes 0.50.2; tests/python/against_torch_layers.py compares with them. A layer whose values
 have no form here, or whose memory a kernel has packed for itself, is refused with what to do.
 """
 
