@@ -13,6 +13,7 @@ or that of torch's own layers in the model's type.
 """
 
 import copy
+import io
 import os
 import pathlib
 import pickle
@@ -252,7 +253,7 @@ def compare_copies(tools, client):
         x = torch.randn(3, 128, dtype=dtype)
         y = model(x)
         assert [key.removeprefix("0.") for key in model.state_dict()] == wanted_keys, name
-        copies = [model, copy.deepcopy(model)]
+        copies = [model, copy.deepcopy(model), saved(model)]
         for what, does in (
             ("load_state_dict", lambda layer: layer.load_state_dict(layer.state_dict()) and layer),
             ("pickle", lambda layer: pickle.loads(pickle.dumps(layer))),
@@ -271,6 +272,16 @@ def compare_copies(tools, client):
         assert relative(given.grad, values.sum(1).expand(3, 128)) < (1e-6 if dtype == torch.float32 else 1e-2), name
         made += 1
     print(f"{made} layers are themselves in copies, pickles and state_dict(), and give x its gradient")
+
+
+def saved(model):
+    """By torch.save(), which torchao's own layers do not bear."""
+    import torch
+
+    file = io.BytesIO()
+    torch.save(model, file)
+    file.seek(0)
+    return torch.load(file, weights_only=False)
 
 
 def works(does, layer):

@@ -69,9 +69,11 @@ class Linear(torch.nn.Linear):  # type: ignore[misc]
         """
         _check_plain(layer)
         made = cls.__new__(cls)
-        # Dicts of parameters and hooks are its own, what they hold is shared.
-        made.__dict__.update({key: copy.copy(value) if isinstance(value, dict) else value
-                              for key, value in layer.__dict__.items()})  # fmt: skip
+        # Dicts of parameters and hooks are its own, what they hold is shared. torchao sets an extra_repr that no
+        # pickle takes, and that does not know the server.
+        for key, value in layer.__dict__.items():
+            if key != "extra_repr":
+                made.__dict__[key] = copy.copy(value) if isinstance(value, dict) else value
         made._serve(activation, client, asked)
         return made
 
@@ -143,6 +145,7 @@ class QuantizedLinear(torch.nn.Module):  # type: ignore[misc]
 
     def __init__(self, layer: Any, client: Client | None = None, activation: str = "none", **asked: Any) -> None:
         super().__init__()
+        _check_own_forward(layer)
         self.__dict__["_tool"] = layer  # not a child: the names of state_dict() stay
         self._share()
         self.in_features, self.out_features = _tool_layers.sizes_of(layer)
@@ -240,8 +243,8 @@ def replace(model: Any, client: Client | None = None, *, skip: Collection[str] =
     skip: names of modules that stay as they are, with all that they hold. Further arguments are Client.linear()'s:
     with store_as="mxfp8-e4m3" the server quantizes the weights that it keeps.
 
-    ValueError: a layer computes otherwise than its kind, or has weights of no form here: all such, with the
-    reasons; or a name in skip is no module's. Then nothing is replaced.
+    ValueError: layers compute otherwise than their kind, or have weights of no form here: which, and why; or a name
+    in skip is no module's. Then nothing is replaced, and what was sent stays until its lease ends.
     """
     modules = list(model.named_modules(remove_duplicate=False))
     for name in skip:
@@ -254,12 +257,18 @@ def replace(model: Any, client: Client | None = None, *, skip: Collection[str] =
     ]
     if any(name == "" for name, _ in wanted):
         raise ValueError("the model is itself a linear layer: use Linear.of() or QuantizedLinear.of()")
-    _refuse_all(wanted)
     made: dict[Any, Any] = {}
-    for _, module in wanted:
-        if module not in made:
-            kind = QuantizedLinear if _is_tools(module) else Linear
-            made[module] = kind.of(module, client, **asked)
+    reasons = []
+    for name, module in wanted:
+        if module in made:
+            continue
+        try:
+            made[module] = (QuantizedLinear if _is_tools(module) else Linear).of(module, client, **asked)
+        except (TypeError, ValueError) as error:
+            reasons.append(f"{name}: {error}")
+    if reasons:
+        shown = "; ".join(reasons[:4]) + (f"; and {len(reasons) - 4} more" if len(reasons) > 4 else "")
+        raise ValueError(f"{len(reasons)} layers cannot be replaced, and skip= would leave them: {shown}")
     for name, module in wanted:
         parent, _, child = name.rpartition(".")
         setattr(model.get_submodule(parent), child, made[module])
@@ -275,23 +284,6 @@ def _is_linear(module: Any) -> bool:
     if isinstance(module, Linear | QuantizedLinear | torch.nn.modules.linear.NonDynamicallyQuantizableLinear):
         return False
     return isinstance(module, torch.nn.Linear) or _is_tools(module)
-
-
-def _refuse_all(layers: list[tuple[str, Any]]) -> None:
-    """ValueError: some cannot be replaced; before any is sent."""
-    reasons = []
-    for name, module in layers:
-        try:
-            if _is_tools(module):
-                _check_own_forward(module)
-                _tool_layers.read(module)
-            else:
-                _check_plain(module)
-        except (TypeError, ValueError) as error:
-            reasons.append(f"{name}: {error}")
-    if reasons:
-        shown = "; ".join(reasons[:4]) + (f"; and {len(reasons) - 4} more" if len(reasons) > 4 else "")
-        raise ValueError(f"{len(reasons)} layers cannot be replaced, and skip= would leave them: {shown}")
 
 
 def _check_own_forward(layer: Any) -> None:
