@@ -347,8 +347,19 @@ class TestGraphs:
         for strict in (True, False):
             with pytest.raises(Exception, match=r"no operators of torch's graphs|disable"):
                 torch.export.export(there, (torch.ones(3, 40),), strict=strict)
-        with pytest.raises(RuntimeError):
-            torch.func.vmap(there)(torch.ones(2, 3, 40))
+        x = torch.ones(2, 3, 40)
+        for transformed in (
+            lambda: torch.func.vmap(there)(x),
+            lambda: torch.func.grad(lambda x: there(x).sum())(x),
+            lambda: torch.func.jvp(there, (x,), (x,)),
+            lambda: there(x.to("meta")),
+        ):
+            with pytest.raises(RuntimeError, match=r"no operators of torch's graphs"):
+                transformed()
+        with pytest.raises(
+            TypeError, match=r"x is a tensor of layout torch\.sparse_coo; gemmd multiplies dense ones"
+        ):
+            there(torch.eye(40).to_sparse())
 
 
 class TestReplace:

@@ -222,12 +222,24 @@ def _view(y: Any) -> Any:
 
 
 def _check_concrete(x: Any) -> None:
-    """RuntimeError: x stands for values that are not known yet, and a graph would keep those of this call."""
-    if torch.jit.is_tracing() or type(x).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+    """TypeError, RuntimeError: x has no values in memory, or a graph would keep those of this call."""
+    if not x.is_nested and x.layout != torch.strided:
+        raise TypeError(f"x is a tensor of layout {x.layout}; gemmd multiplies dense ones: give x.to_dense()")
+    is_traced = torch.jit.is_tracing() or type(x).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__
+    if is_traced or x.device.type == "meta" or not _has_memory(x):
         raise RuntimeError(
-            f"x is a {type(x).__name__} of a tracer, and products on a server are no operators of torch's graphs: "
-            "torch.compile() goes around them without fullgraph=True, torch.jit.trace and torch.export do not"
+            f"x is a {type(x).__name__} of a tracer, of torch.func or of device meta, and products on a server are "
+            "no operators of torch's graphs: torch.compile() goes around them without fullgraph=True, but not "
+            "torch.jit.trace, torch.export and torch.func"
         )
+
+
+def _has_memory(x: Any) -> bool:
+    try:
+        x.data_ptr()
+    except RuntimeError:  # wrapped by torch.func
+        return False
+    return True
 
 
 def _mark(tensor: Any) -> tuple[Any, ...]:

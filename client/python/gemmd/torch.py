@@ -44,7 +44,7 @@ class Linear(torch.nn.Linear):  # type: ignore[misc]
 
     state_dict() and load_state_dict() are torch.nn.Linear's. Copies and pickles send the weight again with their
     first product, of which the server needs no bytes that it has. torch.compile() breaks its graph at the layer,
-    and so refuses it with fullgraph=True; torch.jit.trace and torch.export are refused.
+    and so refuses it with fullgraph=True; torch.jit.trace, torch.export and torch.func's transforms are refused.
     """
 
     def __init__(
