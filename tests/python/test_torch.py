@@ -165,6 +165,18 @@ class TestChanges:
         there.bias.data.add_(1)
         assert uploads_nothing(client, there, x)
 
+    def test_a_name_goes_with_the_weight(self, client):
+        _, there = pair(client, 42, name="torch.fc1")
+        other = copy.deepcopy(there)
+        x = torch.randn(4, 42)
+        with torch.no_grad():
+            there.weight.mul_(2)
+            other.weight.mul_(3)
+            other(x), there(x)
+        np.testing.assert_allclose(client.named("torch.fc1").numpy(), there.weight.detach().T)
+        with pytest.raises(ValueError, match="name is 'fc1', which each layer would have"):
+            gemmd.torch.replace(torch.nn.Sequential(there), client, name="fc1")
+
     def test_another_type(self, client):
         here, there = pair(client)
         x = torch.randn(4, 40)

@@ -49,7 +49,8 @@ class _Factor:
 class Served:
     """What a layer has on a server: its weight, sent when a product needs it and it is not there as it is here.
 
-    Copies and pickles of it hold the client and what was asked, and send anew.
+    Copies and pickles of it hold the client and what was asked but for a name, which is the first one's, and send
+    anew.
     """
 
     def __init__(self, client: Client, asked: Mapping[str, Any]) -> None:
@@ -70,7 +71,9 @@ class Served:
             if found is not None:
                 self._forget()
             factor, order = layer._read(dtype)
-            linear = self.client.linear(factor, **self.asked)
+            # A name that was given goes from the weight that is out of date to that which takes its place.
+            moves = {"replace": True} if "name" in self.asked and not self._is_first else {}
+            linear = self.client.linear(factor, **{**self.asked, **moves})
             made = self._factors[dtype] = _Factor(tensors, marks, linear, order)
             return made
 
@@ -102,10 +105,13 @@ class Served:
         self._factors.clear()
 
     def __deepcopy__(self, memo: Any) -> Served:
-        return Served(self.client, self.asked)
+        return Served(self.client, self._unnamed())
 
     def __reduce__(self) -> Any:
-        return Served, (self.client, self.asked)
+        return Served, (self.client, self._unnamed())
+
+    def _unnamed(self) -> dict[str, Any]:
+        return {key: value for key, value in self.asked.items() if key not in ("name", "replace")}
 
     def __repr__(self) -> str:
         return ", ".join(repr(each.linear.w) for each in self._factors.values()) or "nothing on the server yet"

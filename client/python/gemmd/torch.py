@@ -65,6 +65,8 @@ class Linear(torch.nn.Linear):  # type: ignore[misc]
     def of(cls, layer: Any, client: Client | None = None, activation: str = "none", **asked: Any) -> Linear:
         """Of a torch.nn.Linear, whose parameters and hooks it shares. Further arguments are Client.linear()'s.
 
+        name= goes to each weight that takes this one's place; copies of the layer have none.
+
         TypeError, ValueError: it computes otherwise than torch.nn.Linear, and how.
         """
         _check_plain(layer)
@@ -246,6 +248,8 @@ def replace(model: Any, client: Client | None = None, *, skip: Collection[str] =
     ValueError: layers compute otherwise than their kind, or have weights of no form here: which, and why; or a name
     in skip is no module's. Then nothing is replaced, and what was sent stays until its lease ends.
     """
+    if "name" in asked:
+        raise ValueError(f"name is {asked['name']!r}, which each layer would have: give it to Linear.of()")
     modules = list(model.named_modules(remove_duplicate=False))
     for name in skip:
         if name not in (known for known, _ in modules):
