@@ -330,6 +330,39 @@ TEST_F(OperandsTest, TheUnleasedGoForOthersAndTheQuotaHolds) {
   EXPECT_EQ(*a->Renew({{}, first.digest()}, absl::Minutes(2)), absl::Minutes(2));
 }
 
+// A page ends where its names would make the message too large.
+TEST_F(OperandsTest, AListOfManyLongNamesComesInPages) {
+  Start();
+  const auto long_name = [](int operand, int i) {
+    return std::to_string(operand) + "/" + std::to_string(i) + std::string(240, 'n');
+  };
+  constexpr int kMost = 1024;
+  constexpr int kOperands = 6;
+  for (int operand = 0; operand < kOperands; ++operand) {
+    const auto source =
+        Source(Random(DataType::kInt8, 8, 8, static_cast<std::uint32_t>(operand) + 1));
+    ASSERT_TRUE(operands_->Put(source).ok());
+    for (int i = 0; i < kMost; ++i) {
+      const auto named = operands_->SetName({{}, source.digest()}, long_name(operand, i));
+      ASSERT_TRUE(named.ok()) << named.status();
+    }
+    if (operand > 0) continue;
+    const absl::Status full = operands_->SetName({{}, source.digest()}, "one more").status();
+    EXPECT_EQ(full.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_NE(full.message().find("has 1024 names, and may have no more"), std::string::npos);
+  }
+  grpc::ClientContext context;
+  v1::ListResponse page;
+  ASSERT_TRUE(v1::Operands::NewStub(channel_)->List(&context, v1::ListRequest(), &page).ok());
+  EXPECT_LT(page.ByteSizeLong(), std::size_t{2} << 20);
+  EXPECT_LT(page.residents_size(), kOperands);
+  EXPECT_NE(page.next_page_token(), "");
+  const auto all = operands_->List();
+  ASSERT_TRUE(all.ok()) << all.status();
+  ASSERT_EQ(all->size(), std::size_t{kOperands});
+  for (const v1::ResidentOperand& each : *all) EXPECT_EQ(each.names_size(), kMost);
+}
+
 TEST_F(OperandsTest, ATenantHasAShareOfBytesAndNumber) {
   Start({"--operands.memory-bytes=1000", "--operands.max-operands=3",
          "--operands.tenant-percent=60", "--limits.proxies=127.0.0.1"});

@@ -48,18 +48,18 @@ constexpr char kExamples[] = R"(  gemm put W.npy
 
 struct PutArguments {
   std::vector<std::string> files;
-  bool all = false;         // tensors of the file,
-  std::string prefix;       // whose names begin so
-  QuantizeAsked asked;      // without a format: they go as they are
-  bool on_arrival = false;  // the server quantizes
+  std::string prefix;   // with `all`: of the tensors' names
+  QuantizeAsked asked;  // without a format: they go as they are
   // "{}" stands for the tensor's name. Absent: "{}" for tensors, no name for matrices.
   std::optional<std::string> name;
-  bool replace = false;  // takes the name from another
   ScaleFiles scales;
   OperandFormats formats;
-  bool says_format = false;  // --type, --order or --scale-layout was given
   absl::Duration lease;
   bool has_lease = false;
+  bool all = false;          // tensors of the file
+  bool on_arrival = false;   // the server quantizes
+  bool replace = false;      // takes the name from another
+  bool says_format = false;  // --type, --order or --scale-layout was given
 };
 
 // Finds out whether a vector of scales is one for each row, which it is where there are as many as
