@@ -200,7 +200,7 @@ class Decoder {
       }
       StoreScale(code, value, to, scales);
       if (!layer_.zero_points) continue;
-      std::uint32_t zero = layer_.zero_points->Load(from_line, from_k);
+      std::uint32_t zero = layer_.zero_points->Load(from_line, from_k) ^ layer_.zero_flip;
       const std::uint32_t highest = (1u << layer_.codes.bits) - 1;
       if (layer_.zero_points_are_less && zero++ == highest) {
         return Refuse(line, k,

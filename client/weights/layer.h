@@ -35,6 +35,7 @@ struct Plane {
   Axis line;
   Axis k;
   std::uint64_t part_bytes = 0;  // from one matrix of a stack to the next; 0: they share it
+  bool is_in_memory = false;     // as of WeightTensor
 
   std::uint32_t Load(std::uint64_t line_index, std::uint64_t k_index) const;
 };
@@ -61,7 +62,8 @@ struct Layer {
   BlockShape block;
   DataType scale_type{};  // F32, F16, BF16, E8M0 or FP8_E4M3
   Plane scales;
-  std::optional<Plane> zero_points;    // of the elements, without a flip
+  std::optional<Plane> zero_points;    // of the elements
+  std::uint32_t zero_flip = 0;         // XORed to them
   bool zero_points_are_less = false;   // by 1
   std::optional<Plane> overall_scale;  // one F32
   bool overall_scale_divides = false;

@@ -17,6 +17,7 @@
 #include "client/weights/gguf.h"
 #include "client/weights/layer_config.h"
 #include "client/weights/npz.h"
+#include "client/weights/onnx.h"
 #include "client/weights/packed_layers.h"
 #include "client/weights/safetensors_types.h"
 #include "client/weights/scaled_layers.h"
@@ -61,9 +62,12 @@ std::optional<WeightFileKind> KindOf(absl::string_view begin) {
   if (absl::StartsWith(begin, "GGUF")) return WeightFileKind::kGguf;
   if (absl::StartsWith(begin, "PK\3\4")) return WeightFileKind::kNpz;
   if (absl::StartsWith(begin, "{")) return WeightFileKind::kShards;
-  if (begin.size() > kSafetensorsPreambleBytes && begin[kSafetensorsPreambleBytes] == '{') {
-    return WeightFileKind::kSafetensors;
-  }
+  const bool has_brace =
+      begin.size() > kSafetensorsPreambleBytes && begin[kSafetensorsPreambleBytes] == '{';
+  // The upper half of a length that safetensors accepts is 0, which a text of ONNX has not.
+  const bool has_length = has_brace && begin.substr(4, 4) == absl::string_view("\0\0\0\0", 4);
+  if (!has_length && BeginsAsOnnx(begin)) return WeightFileKind::kOnnx;
+  if (has_brace) return WeightFileKind::kSafetensors;
   return std::nullopt;
 }
 
@@ -77,7 +81,10 @@ std::optional<std::pair<absl::string_view, std::uint64_t>> SplitIndex(absl::stri
 }
 
 // Says what else a file may be that somebody took for one of weights.
-std::string OtherKind(absl::string_view begin) {
+std::string OtherKind(absl::string_view path, absl::string_view begin) {
+  if (absl::EndsWith(path, ".onnx")) {
+    return "; an ONNX file begins with its ir_version of 3 or more, and another field of a model";
+  }
   if (absl::StartsWith(begin, "\x93NUMPY")) return "; it is a .npy file, which goes as it is";
   if (absl::StartsWith(begin, "\x89HDF")) return "; it is an HDF5 file: save it by safetensors";
   if (absl::StartsWith(begin, "\x80\x02")) return "; it is a pickle: save it by safetensors";
@@ -96,6 +103,8 @@ absl::string_view Name(WeightFileKind kind) {
       return "GGUF";
     case WeightFileKind::kNpz:
       return "npz";
+    case WeightFileKind::kOnnx:
+      return "ONNX";
   }
   return "";
 }
@@ -258,12 +267,12 @@ void WeightFile::Take(std::vector<WeightTensor> tensors) {
 absl::StatusOr<WeightFile> WeightFile::Open(const std::string& path) {
   const absl::StatusOr<Bytes> bytes = MapFile(path);
   if (!bytes.ok()) return bytes.status();
-  const absl::string_view begin = bytes->view().substr(0, 16);
+  const absl::string_view begin = bytes->view().substr(0, kOnnxPreambleBytes);
   const std::optional<WeightFileKind> kind = KindOf(begin);
   if (!kind) {
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": begins with ", Quoted(begin.substr(0, 9)),
-                     "; safetensors, their index.json, GGUF and .npz are read", OtherKind(begin)));
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": begins with ", Quoted(begin.substr(0, 9)),
+        "; safetensors, their index.json, GGUF, .npz and ONNX are read", OtherKind(path, begin)));
   }
   WeightFile file(path, *kind);
   switch (*kind) {
@@ -283,6 +292,15 @@ absl::StatusOr<WeightFile> WeightFile::Open(const std::string& path) {
       absl::StatusOr<std::vector<WeightTensor>> tensors = OpenShards(path, *index);
       if (tensors.ok()) tensors = WithLayers(path, *std::move(tensors));
       if (!tensors.ok()) return tensors.status();
+      file.Take(*std::move(tensors));
+      break;
+    }
+    case WeightFileKind::kOnnx: {
+      const OpenBesideOnnx open = [folder = FolderOf(path)](const std::string& location) {
+        return MapFile(folder + location);
+      };
+      absl::StatusOr<std::vector<WeightTensor>> tensors = ParseOnnx(*bytes, open);
+      if (!tensors.ok()) return Annotate(path, tensors.status());
       file.Take(*std::move(tensors));
       break;
     }
@@ -327,7 +345,7 @@ bool BeginsAsWeights(const std::string& path) {
   const absl::StatusOr<InputFile> file = InputFile::Open(path);
   if (!file.ok()) return false;
   const absl::StatusOr<std::string> begin =
-      file->Read(0, std::min(file->size_bytes(), kSafetensorsPreambleBytes + 1));
+      file->Read(0, std::min<std::uint64_t>(file->size_bytes(), kOnnxPreambleBytes));
   return begin.ok() && KindOf(*begin).has_value();
 }
 

@@ -1,6 +1,7 @@
 // Files of weights as other programs write them. A file's bytes say what it is: safetensors, the
-// index of safetensors shards, GGUF, or .npz. Tensors of safetensors may make layers, as their
-// names and a config.json beside them say (packed_layers.h, scaled_layers.h).
+// index of safetensors shards, GGUF, .npz or ONNX. Tensors of safetensors may make layers, as their
+// names and a config.json beside them say (packed_layers.h, scaled_layers.h), and those of ONNX, as
+// its nodes say (onnx_layers.h).
 //
 // A file is believed about nothing: each tensor's type, shape and bytes must agree, lie whole
 // within the file and not within another's. Errors begin with the path of the file that is wrong
@@ -20,14 +21,15 @@
 
 namespace gemmd::client {
 
-enum class WeightFileKind : std::uint8_t { kSafetensors, kShards, kGguf, kNpz };
+enum class WeightFileKind : std::uint8_t { kSafetensors, kShards, kGguf, kNpz, kOnnx };
 
 absl::string_view Name(WeightFileKind kind);
 
 class WeightFile {
  public:
-  // Maps the file, and all shards of an index. Reads the headers alone. Danger: as of
-  // InputFile::Map(), as long as this or one of its tensors lives.
+  // Maps the file, all shards of an index, and the files beside it in which an ONNX model has its
+  // data. Reads the headers alone. Danger: as of InputFile::Map(), as long as this or one of its
+  // tensors lives.
   //
   // INVALID_ARGUMENT: it is none of these files, or one that is not sound.
   static absl::StatusOr<WeightFile> Open(const std::string& path);

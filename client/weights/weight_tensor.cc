@@ -25,9 +25,12 @@ std::uint64_t FileBytes(const WeightTensor& tensor) {
 }
 
 void ReleasePages(const WeightTensor& tensor) {
-  ReleasePages(tensor.bytes.view());
+  if (!tensor.is_in_memory) ReleasePages(tensor.bytes.view());
   if (tensor.layer == nullptr) return;
-  for (const Plane* plane : PlanesOf(*tensor.layer)) ReleasePages(plane->bytes.view());
+  for (const Plane* plane : PlanesOf(*tensor.layer)) {
+    // Danger: pages that are no file's would be zeros after it.
+    if (!plane->is_in_memory) ReleasePages(plane->bytes.view());
+  }
 }
 
 std::string ShapeText(const std::vector<std::uint64_t>& shape) {

@@ -101,7 +101,7 @@ absl::StatusOr<PreloadedFile> OpenFile(const std::string& path) {
   if (!client::BeginsAsWeights(path)) {
     if (absl::EndsWith(path, ".npy") || client::IsQuantizedFile(path)) return OneMatrix(path);
     return absl::InvalidArgumentError(absl::StrCat(
-        path, " is no file of weights: safetensors, its index, GGUF, .npz, .npy, .gq"));
+        path, " is no file of weights: safetensors, its index, GGUF, .npz, ONNX, .npy, .gq"));
   }
   const absl::StatusOr<client::WeightFile> file = client::WeightFile::Open(path);
   if (!file.ok()) return file.status();

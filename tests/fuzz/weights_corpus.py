@@ -62,6 +62,80 @@ def npz(arrays):
     return file.getvalue()
 
 
+def varint(value):
+    value %= 1 << 64
+    head = b""
+    while value >= 0x80:
+        head += bytes([value & 0x7f | 0x80])
+        value >>= 7
+    return head + bytes([value])
+
+
+def field(number, value):
+    """Of protobuf's wire format: a number, or bytes with their length."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def onnx_tensor(name, kind, dims, values=None, more=b""):
+    head = b"".join(field(1, each) for each in dims) + field(2, kind) + field(8, name)
+    return field(5, head + (b"" if values is None else field(9, values)) + more)
+
+
+def onnx_node(kind, inputs, output, **attributes):
+    node = b"".join(field(1, each) for each in inputs) + field(2, output) + field(4, kind)
+    for name, value in attributes.items():
+        node += field(5, field(1, name.encode()) + (value if isinstance(value, bytes) else field(3, value)))
+    return field(1, node)
+
+
+def onnx(*graph):
+    return field(1, 10) + field(2, b"fuzz") + field(7, b"".join(graph)) + field(8, field(2, 21))
+
+
+def onnx_files():
+    ones = struct.pack("<8f", *[(-1.0) ** i for i in range(8)])
+    codes = bytes(range(64))
+    files = {}
+    for bits in (2, 4, 8):
+        scales = onnx_tensor(b"s", 1, [2, 2], ones[:16])
+        b = onnx_tensor(b"b", 2, [2, 2, 2 * bits], codes[:8 * bits])
+        zeros = onnx_tensor(b"z", 2, [2, -(-2 * bits // 8)], codes[3:3 + 2 * -(-2 * bits // 8)])
+        groups = onnx_tensor(b"g", 6, [20], None, field(5, bytes([0] * 16 + [1] * 4)))
+        how = {"K": 20, "N": 2, "bits": bits, "block_size": 16}
+        files[f"onnx_nbits_{bits}"] = onnx(b, scales, onnx_node(b"MatMulNBits", [b"x", b"b", b"s"], b"y", **how))
+        files[f"onnx_nbits_{bits}_zeros"] = onnx(b, scales, zeros, groups, onnx_node(
+            b"MatMulNBits", [b"x", b"b", b"s", b"z", b"g"], b"y", **how))
+    for kind, size in ((2, 32), (3, 32), (17, 32), (19, 32), (21, 16), (22, 16), (23, 16), (25, 8), (26, 8)):
+        for axis in (0, 1):
+            shape = [16, 2] if axis == 0 else [2, 16]
+            of_scales = [1, 2] if axis == 0 else [2, 1]
+            inputs = [b"b", b"s"] + [b"z"] * (kind not in (17, 19, 23))
+            files[f"onnx_linear_{kind}_{axis}"] = onnx(
+                onnx_tensor(b"b", kind, shape, codes[:size]), onnx_tensor(b"s", 1, of_scales, ones[:8]),
+                onnx_tensor(b"z", kind, of_scales, b"ab"[:2 if kind < 20 else 1]),
+                onnx_node(b"DequantizeLinear", inputs, b"r", axis=axis, block_size=16),
+                onnx_node(b"Gemm", [b"x", b"r"], b"y", transB=axis))
+    files["onnx_rows"] = onnx(onnx_tensor(b"b", 3, [8, 4], codes[:32]), onnx_tensor(b"s", 1, [4], ones[:16]),
+                              onnx_node(b"QLinearMatMul", [b"x", b"1", b"2", b"b", b"s"], b"y"))
+    files["onnx_names"] = onnx(onnx_tensor(b"w_quantized", 2, [8, 4], codes[:32]),
+                               onnx_tensor(b"w_scale", 1, [], None, field(4, ones[:4])),
+                               onnx_tensor(b"w_zero_point", 2, [], None, field(5, b"a")),
+                               onnx_node(b"MatMulInteger", [b"x", b"w_quantized"], b"y"))
+    files["onnx_plain"] = onnx(*[onnx_tensor(b"w%d" % kind, kind, [2, 2], codes[:size]) for kind, size in (
+        (1, 16), (2, 4), (9, 4), (10, 8), (11, 32), (16, 8), (18, 4), (99, 5))])
+    where = [field(13, field(1, key) + field(2, value)) for key, value in (
+        (b"location", b"w.bin"), (b"offset", b"8"), (b"length", b"16"))]
+    files["onnx_external"] = onnx(onnx_tensor(b"w", 1, [2, 2], None, b"".join(where) + field(14, 1)))
+    branch = field(6, onnx_node(b"MatMulNBits", [b"x", b"b", b"s"], b"y", K=16, N=1, bits=4, block_size=16))
+    files["onnx_deep"] = onnx(onnx_tensor(b"b", 2, [1, 1, 8], codes[:8]), onnx_tensor(b"s", 10, [1], b"\0\x3c"),
+                              onnx_node(b"If", [b"c"], b"y", then_branch=branch),
+                              onnx_node(b"Constant", [], b"c", value=field(5, field(2, 9) + field(9, b"\1"))),
+                              field(15, field(1, onnx_tensor(b"p", 1, [1], ones[:4])[2:])))
+    return files
+
+
 def main(folder):
     files = {}
     for kind, elements, size in GGUF_TYPES:
@@ -110,6 +184,7 @@ def main(folder):
                                  "weight_map": {"a": "one.safetensors", "b": "two"}}).encode()
     files["npz"] = npz({"a": npy("<f4", False, (2, 2), bytes(16)), "b": npy("<f8", True, (2, 1), bytes(16)),
                         "c": npy("|O", False, (1,), b"x")})
+    files.update(onnx_files())
     for name, content in files.items():
         (pathlib.Path(folder) / name).write_bytes(content)
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/match.h"
 #include "absl/strings/string_view.h"
 #include "client/bytes.h"
@@ -18,6 +19,7 @@
 #include "client/weights/layer.h"
 #include "client/weights/layer_config.h"
 #include "client/weights/npz.h"
+#include "client/weights/onnx.h"
 #include "client/weights/shard_index.h"
 #include "client/weights/weight_file.h"
 #include "client/weights/weight_form.h"
@@ -76,6 +78,27 @@ void CheckTensors(const Bytes& file, const std::vector<WeightTensor>& tensors) {
   if (end > file.view().data() + file.view().size()) std::abort();
 }
 
+// An ONNX model and a file beside it, of which two tensors may have the same bytes.
+void CheckOnnx(const Bytes& file) {
+  static const Bytes& beside = *new Bytes(std::string(256, 'w'));
+  const auto open = [](const std::string& location) -> absl::StatusOr<Bytes> {
+    if (location.empty() || location[0] == '/' || location == "..") std::abort();
+    if (absl::StrContains(location, "../") || absl::EndsWith(location, "/..")) std::abort();
+    return beside;
+  };
+  const auto tensors = gemmd::client::ParseOnnx(file, open);
+  if (!tensors.ok()) return CheckRefusal(tensors.status());
+  for (const WeightTensor& tensor : *tensors) {
+    const absl::string_view bytes = tensor.bytes.view();
+    const auto is_in = [bytes](absl::string_view all) {
+      return bytes.data() >= all.data() && bytes.data() + bytes.size() <= all.data() + all.size();
+    };
+    const bool lies = tensor.is_in_memory || is_in(file.view()) || is_in(beside.view());
+    if (!bytes.empty() && !lies) std::abort();
+    CheckOperand(tensor);
+  }
+}
+
 void CheckLayersOf(const std::vector<WeightTensor>& tensors,
                    const gemmd::client::LayerConfig& config) {
   for (const WeightTensor& tensor : CombineLayers(tensors, config)) {
@@ -131,6 +154,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     } else {
       CheckTensors(file, *tensors);
     }
+    return 0;
+  }
+  if (gemmd::client::BeginsAsOnnx(file.view().substr(0, gemmd::client::kOnnxPreambleBytes))) {
+    CheckOnnx(file);
     return 0;
   }
   if (absl::StartsWith(file.view(), "PK")) {

@@ -407,13 +407,13 @@ void AddPutCommand(Commands& commands) {
   const auto arguments = std::make_shared<PutArguments>();
   arguments->asked.option = "--as";
   app.add_option("files", arguments->files,
-                 ".npy or raw files, what gemm quantize wrote, or tensors of safetensors, GGUF "
-                 "and .npz files, as FILE:NAME; - is standard input")
+                 ".npy or raw files, what gemm quantize wrote, or tensors of safetensors, GGUF, "
+                 ".npz and ONNX files, as FILE:NAME; - is standard input")
       ->required()
       ->type_name("FILE");
   CLI::Option* const all =
       app.add_flag("--all", arguments->all,
-                   "Every tensor of a safetensors, GGUF or .npz file that has a form here");
+                   "Every tensor of a safetensors, GGUF, .npz or ONNX file that has a form here");
   app.add_option("--prefix", arguments->prefix, "With --all: tensors whose names begin so")
       ->type_name("TEXT")
       ->needs(all);

@@ -111,13 +111,14 @@ Outcome RunWeights(const GlobalOptions& global, const WeightsArguments& argument
 }  // namespace
 
 void AddWeightsCommand(Commands& commands) {
-  CLI::App& app = *commands.app.add_subcommand(
-      "weights",
-      "List the tensors of a safetensors, GGUF or .npz file, and the form that each has here");
+  CLI::App& app = *commands.app.add_subcommand("weights",
+                                               "List the tensors of a safetensors, GGUF, .npz or "
+                                               "ONNX file, and the form that each has here");
   const auto arguments = std::make_shared<WeightsArguments>();
-  app.add_option("file", arguments->file,
-                 "A .safetensors file, the .index.json of several, a .gguf or an .npz file; - is "
-                 "standard input")
+  app.add_option(
+         "file", arguments->file,
+         "A .safetensors file, the .index.json of several, a .gguf, .npz or .onnx file; - is "
+         "standard input")
       ->required()
       ->type_name("FILE");
   app.add_option("--prefix", arguments->prefix, "Only tensors whose names begin so")

@@ -121,7 +121,7 @@ Outcome ListWeights(const std::string& path, const std::string& prefix, WeightsN
   const std::optional<WeightsPath> found = FindWeights(path);
   if (!found) {
     return UsageFailure(absl::StrCat(
-        "--all: ", path, " is no file of weights: safetensors, its index, GGUF, or .npz"));
+        "--all: ", path, " is no file of weights: safetensors, its index, GGUF, .npz, or ONNX"));
   }
   if (found->tensor) {
     return UsageFailure(absl::StrCat("--all: ", path, " names one tensor; give ", found->file));

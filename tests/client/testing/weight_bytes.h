@@ -163,4 +163,74 @@ class NpzBytes {
   std::string directory_;
 };
 
+// An ONNX model, by protobuf's wire format.
+class OnnxBytes {
+ public:
+  static std::string Varint(std::uint64_t value) {
+    std::string bytes;
+    for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(0x80 | (value & 0x7f));
+    return bytes + static_cast<char>(value);
+  }
+  static std::string Number(std::uint64_t field, std::uint64_t value) {
+    return Varint(field << 3) + Varint(value);
+  }
+  static std::string Field(std::uint64_t field, absl::string_view bytes) {
+    return absl::StrCat(Varint(field << 3 | 2), Varint(bytes.size()), bytes);
+  }
+
+  // A TensorProto up to its values.
+  static std::string Header(absl::string_view name, std::uint64_t type,
+                            const std::vector<std::uint64_t>& dims) {
+    std::string packed;
+    for (const std::uint64_t each : dims) packed += Varint(each);
+    return Field(1, packed) + Number(2, type) + Field(8, name);
+  }
+  static std::string Raw(absl::string_view name, std::uint64_t type,
+                         const std::vector<std::uint64_t>& dims, absl::string_view bytes) {
+    return Header(name, type, dims) + Field(9, bytes);
+  }
+  static std::string Entry(absl::string_view key, absl::string_view value) {
+    return Field(13, Field(1, key) + Field(2, value));
+  }
+  static std::string External(absl::string_view name, std::uint64_t type,
+                              const std::vector<std::uint64_t>& dims, absl::string_view location,
+                              absl::string_view offset, absl::string_view length) {
+    return Header(name, type, dims) + Entry("location", location) + Entry("offset", offset) +
+           Entry("length", length) + Number(14, 1);
+  }
+
+  static std::string Integer(absl::string_view name, std::int64_t value) {
+    return Field(5, Field(1, name) + Number(3, static_cast<std::uint64_t>(value)) + Number(20, 2));
+  }
+  // A NodeProto, of attributes that are made so.
+  static std::string Node(absl::string_view type, const std::vector<std::string>& inputs,
+                          absl::string_view output, absl::string_view attributes = "") {
+    std::string node;
+    for (const std::string& each : inputs) node += Field(1, each);
+    return absl::StrCat(node, Field(2, output), Field(4, type), attributes);
+  }
+
+  OnnxBytes& Tensor(absl::string_view tensor) {
+    graph_ += Field(5, tensor);
+    return *this;
+  }
+  OnnxBytes& AddNode(absl::string_view node) {
+    graph_ += Field(1, node);
+    return *this;
+  }
+  OnnxBytes& GraphField(absl::string_view bytes) {
+    absl::StrAppend(&graph_, bytes);
+    return *this;
+  }
+
+  const std::string& graph() const { return graph_; }
+  std::string Bytes() const { return ModelOf(Field(7, graph_)); }
+  static std::string ModelOf(absl::string_view fields) {
+    return absl::StrCat(Number(1, 10), Field(2, "test"), fields, Field(8, Number(2, 21)));
+  }
+
+ private:
+  std::string graph_;
+};
+
 }  // namespace gemmd::testing

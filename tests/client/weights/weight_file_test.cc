@@ -21,6 +21,7 @@ namespace {
 
 using ::gemmd::testing::GgufBytes;
 using ::gemmd::testing::Little;
+using ::gemmd::testing::OnnxBytes;
 using ::gemmd::testing::SafetensorsBytes;
 using ::gemmd::testing::SafetensorsOf;
 using ::testing::AllOf;
@@ -60,6 +61,8 @@ TEST_F(WeightFileTest, TheBytesSayWhatAFileIs) {
       {File("a", one), WeightFileKind::kSafetensors, "abcd"},
       {File("b", gguf.Bytes()), WeightFileKind::kGguf, "efgh"},
       {File("c", R"({"weight_map":{"w":"s"}})"), WeightFileKind::kShards, "abcd"},
+      {File("d", OnnxBytes().Tensor(OnnxBytes::Raw("w", 1, {1, 1}, "ijkl")).Bytes()),
+       WeightFileKind::kOnnx, "ijkl"},
   };
   for (const auto& each : cases) {
     EXPECT_TRUE(BeginsAsWeights(each.path));
@@ -78,7 +81,7 @@ TEST_F(WeightFileTest, TheBytesSayWhatAFileIs) {
 
 TEST_F(WeightFileTest, OthersAreRefusedByWhatTheyAre) {
   EXPECT_THAT(Why("x", ""),
-              HasSubstr("begins with \"\"; safetensors, their index.json, GGUF and .npz"));
+              HasSubstr("begins with \"\"; safetensors, their index.json, GGUF, .npz and ONNX"));
   EXPECT_THAT(Why("x", "12345678"), HasSubstr("begins with \"12345678\""));
   EXPECT_THAT(Why("x", "\x93NUMPY\x01 and so on"), HasSubstr("it is a .npy file"));
   EXPECT_THAT(Why("x", "PK\3\4 and so on"),
@@ -204,6 +207,30 @@ TEST_F(WeightFileTest, AShardIsFoundBesideItsIndex) {
   ASSERT_EQ(::chdir("/"), 0);
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->tensors()[0].bytes.view(), "a");
+}
+
+TEST_F(WeightFileTest, AModelMayHaveItsDataInFilesBesideIt) {
+  const std::string model =
+      OnnxBytes().Tensor(OnnxBytes::External("w", 3, {1, 2}, "m.data", "1", "2")).Bytes();
+  const std::string path = File("m.onnx", model);
+  const auto missing = WeightFile::Open(path);
+  EXPECT_THAT(std::string(missing.status().message()),
+              AllOf(StartsWith(path + ": "), HasSubstr("m.data: open: No such file")));
+  File("m.data", "abcd");
+  const auto file = WeightFile::Open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->Find("w")->bytes.view(), "bc");
+  EXPECT_THAT(Why("x", OnnxBytes::ModelOf("")), HasSubstr("begins as an ONNX model and has no"));
+}
+
+TEST_F(WeightFileTest, AHeadersLengthIsNotTakenForAModel) {
+  // A length of 0x120a08 begins as a ModelProto does.
+  const std::string json = R"({"w":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})";
+  const std::string blanks(0x120a08 - json.size(), ' ');
+  const auto file = WeightFile::Open(File("x", SafetensorsOf(json + blanks, "a")));
+  ASSERT_TRUE(file.ok()) << file.status();
+  EXPECT_EQ(file->kind(), WeightFileKind::kSafetensors);
+  EXPECT_THAT(Why("x.onnx", "no model"), HasSubstr("an ONNX file begins with its ir_version"));
 }
 
 TEST_F(WeightFileTest, AConfigBesideItSaysThatTensorsAreLayers) {
