@@ -307,6 +307,20 @@ TEST_F(WeightsCommands, AnArrayOfAnArchiveIsPutAsTheSameNpyFileIs) {
   EXPECT_THAT(Output({"weights", npz}), HasSubstr("npz: 1 tensor, 1 with a form here"));
 }
 
+TEST_F(WeightsCommands, AnInitializerOfAModelIsPutAsTheSameNpyFileIs) {
+  const std::string npy = Npy("w.npy", kN, kK, Integers());
+  const std::string data = Integers();
+  const std::string onnx = directory_.File(
+      "m.onnx",
+      testing::OnnxBytes()
+          .Tensor(testing::OnnxBytes::External("onnx::MatMul_1", 1, {kN, kK}, "m.onnx.data", "3",
+                                               absl::StrCat(data.size())))
+          .Bytes());
+  directory_.File("m.onnx.data", "..." + data);
+  EXPECT_EQ(Digest({onnx + ":onnx::MatMul_1"}), Digest({npy}));
+  EXPECT_THAT(Output({"weights", onnx}), HasSubstr("ONNX: 1 tensor, 1 with a form here"));
+}
+
 TEST_F(WeightsCommands, WrongUseIsExplained) {
   EXPECT_EQ(Refusal({"put", many_}, 3),
             "gemm: many.safetensors: has 2 matrices among 3 tensors; say which one: "

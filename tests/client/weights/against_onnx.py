@@ -141,7 +141,7 @@ def compare_all(server, folder):
             for has_zeros in (False, True):
                 for scale_type in (numpy.float32, numpy.float16, ml_dtypes.bfloat16):
                     expected = nbits_model(bits, block, 10, k, scale_type, has_zeros)
-                    if scale_type == numpy.float32:
+                    if scale_type == numpy.float32 and block <= 256:  # it runs no larger ones of 2 bits
                         there = values_there(path, k)
                         assert (there == expected).all(), (bits, block, k, has_zeros)
                     compare(f"MatMulNBits of {bits} bits, by its specification", path, k, expected)
@@ -176,7 +176,7 @@ def compare_all(server, folder):
                 compare_named("quantize_dynamic")
                 for quant_format in (QuantFormat.QDQ, QuantFormat.QOperator):
                     quantize_static(folder / "float.onnx", path, Reader(96), quant_format, per_channel=per_channel,
-                                    weight_type=weight_type)
+                                    activation_type=weight_type, weight_type=weight_type)
                     compare_named(f"quantize_static {quant_format.name}")
 
     # DequantizeLinear of each type, by onnxruntime's own kernel where it has one, else by onnx's numpy types.
@@ -186,7 +186,7 @@ def compare_all(server, folder):
     for type_name, dtype in small.items():
         number = getattr(TensorProto, type_name)
         is_float = type_name.startswith("FLOAT")
-        for k, n in ((64, 5), (96, 8), (50, 7)):
+        for k, n in ((64, 5), (96, 8), (50, 7), (260, 3)):
             for axis in (0, 1):
                 for block in (0, 16, 32, 128):
                     for has_zeros in (False, True):

@@ -260,6 +260,8 @@ TEST(OnnxTest, HostileMessagesAreRefusedByTheirPlace) {
             "at byte 3 of the file a number is cut off by the end of its message");
   EXPECT_EQ(Why("\x08\x0a\x3a" + std::string(11, '\xff')),
             "at byte 3 of the file a number has more than 64 bits");
+  EXPECT_EQ(Why("\x08\x0a\x28" + std::string(9, '\x80') + "\x02"),
+            "at byte 3 of the file a number has more than 64 bits");
   EXPECT_EQ(Why("\x08\x0a\x3b"),
             "at byte 3 of the file field 7 is of the kind 3; 0, 1, 2 and 5 are known");
   EXPECT_THAT(Why(std::string("\x08\x0a\x02", 3)), HasSubstr("a field has the number 0"));
