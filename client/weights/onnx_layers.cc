@@ -60,6 +60,11 @@ constexpr Unread kUnread[] = {
      "the f16 or f32 file"},
 };
 
+// Codes less zero points, which no name says the scales of.
+constexpr Unread kUnscaled = {
+    "MatMulInteger", 1,
+    "its scales are computed by the graph; those of NAME_quantized are read in NAME_scale"};
+
 // Codes by their type, as a layer has them.
 struct CodesType {
   absl::string_view name;
@@ -149,6 +154,11 @@ class Combiner {
       }
     }
     AddNamed();
+    for (const OnnxNode& node : nodes_) {
+      const bool has_zero_points = node.type == "MatMulInteger" && !InputOf(node, 3).empty();
+      const bool is_made = made_.count(std::string(InputOf(node, kUnscaled.codes))) != 0;
+      if (has_zero_points && !is_made) AddUnread(node, kUnscaled);
+    }
     Put();
   }
 

@@ -44,7 +44,8 @@ std::optional<std::uint64_t> SizeOf(int bits, const std::vector<std::uint64_t>& 
 
 // Other paths lead out of the folder.
 bool IsWithinFolder(absl::string_view location) {
-  if (location.find('\0') != absl::string_view::npos) return false;
+  // In a model's own folder that has no name, "-" would be standard input.
+  if (location.find('\0') != absl::string_view::npos || location == "-") return false;
   for (const absl::string_view part : absl::StrSplit(location, '/')) {
     if (part.empty() || part == "." || part == "..") return false;
   }

@@ -498,6 +498,10 @@ TEST(OnnxLayersTest, CodesThatNoProductReadsAreNotTakenForNumbers) {
             "matrices; gemm quantize makes int8-row of the f16 or f32 file");
   EXPECT_THAT(why("GatherBlockQuantized", {"b"}), HasSubstr("is no product of matrices"));
   EXPECT_THAT(why("MatMulBnb4", {"x", "b"}), HasSubstr("its codes stand for numbers of a table"));
+  EXPECT_EQ(why("MatMulInteger", {"x", "b", "xz", "z"}),
+            "MatMulInteger has no form here: its scales are computed by the graph; those of "
+            "NAME_quantized are read in NAME_scale");
+  EXPECT_EQ(why("MatMulInteger", {"x", "b", "xz"}), "");
   EXPECT_EQ(why("Reshape", {"b"}), "");
 }
 

@@ -197,7 +197,7 @@ TEST(OnnxTest, FilesBesideTheModelAreRefusedByName) {
     return WhyTensor(OnnxBytes::External("w", 3, {1, 4}, location, offset, length));
   };
   for (const char* location :
-       {"/etc/passwd", "../w.bin", "..", ".", "", "a//b", "a/../w.bin", "a/", "./w.bin"}) {
+       {"/etc/passwd", "-", "../w.bin", "..", ".", "", "a//b", "a/../w.bin", "a/", "./w.bin"}) {
     EXPECT_EQ(why(location, "0", "4"),
               absl::StrCat("tensor \"w\" has its data in \"", location,
                            "\"; it must be a file of the model's folder or below it, without "
