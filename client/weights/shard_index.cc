@@ -16,8 +16,9 @@ using Json = nlohmann::ordered_json;
 
 constexpr char kMap[] = "weight_map";
 
+// "-" would be read as standard input.
 bool IsBareName(const std::string& name) {
-  return !name.empty() && name != "." && name != ".." &&
+  return !name.empty() && name != "." && name != ".." && name != "-" &&
          name.find_first_of(std::string("/\0", 2)) == std::string::npos;
 }
 

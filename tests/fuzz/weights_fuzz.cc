@@ -177,7 +177,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       return 0;
     }
     for (const auto& [name, shard] : index->shard_of) {
-      if (shard.empty() || shard == ".." || absl::StrContains(shard, "/")) std::abort();
+      if (shard.empty() || shard == ".." || shard == "-" || absl::StrContains(shard, "/")) {
+        std::abort();
+      }
     }
     return 0;
   }

@@ -46,6 +46,7 @@ TEST(ShardIndexTest, HostileIndicesAreRefusedByName) {
        "weight_map's \"a\" is in \"/etc/passwd\"; it must be the bare"},
       {map(R"("a":"../x")"), "is in \"../x\""},
       {map(R"("a":"..")"), "is in \"..\""},
+      {map(R"("a":"-")"), "is in \"-\""},
       {map(R"("a":"")"), "is in \"\""},
       {map("\"a\":\"x\\u0000y\""), "it must be the bare name of a file"},
       {map(shards), "there are more than 4096 shards"},

@@ -82,7 +82,7 @@ TEST_F(PreloadTest, RefusalsNameTheFileAndTheMatrix) {
   const std::string text = directory_.File("notes.txt", "hello");
   EXPECT_EQ(Load(text).message(), "operands.preload: " + text +
                                       " is no file of weights: safetensors, its index, GGUF, "
-                                      ".npz, .npy, .gq");
+                                      ".npz, ONNX, .npy, .gq");
   const std::string name(256, 'n');
   EXPECT_EQ(Load(File("n.safetensors", name, 1)).message(),
             "operands.preload: " + directory_.Path("n.safetensors") + ": \"" +
