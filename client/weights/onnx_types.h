@@ -10,10 +10,10 @@ namespace gemmd::client {
 
 struct OnnxType {
   std::uint64_t number;
-  absl::string_view name;
-  int bits;             // of an element; neighbours of less than 8 share a byte. 0: none is known
   std::uint64_t field;  // of TensorProto that has its values where raw_data has not
-  int entry_bytes;      // that an entry of int32_data stands for; 0: they are in another field
+  absl::string_view name;
+  int bits;         // of an element; neighbours of less than 8 share a byte. 0: none is known
+  int entry_bytes;  // that an entry of int32_data stands for; 0: they are in another field
 };
 
 // Null: there is none of that number.
