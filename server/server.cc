@@ -197,7 +197,11 @@ bool Server::PreloadOperands(const IsStopped& is_stopped) {
     return Preload(*files, *tenant, LimitsOfRequests(), &store_, is_stopped);
   };
   const absl::Status status = preload();
-  if (!status.ok()) LogCannotStart(status);
+  if (absl::IsCancelled(status)) {
+    Log(Severity::kInfo, "stopped_at_start", {{"why", status.message()}});
+  } else if (!status.ok()) {
+    LogCannotStart(status);
+  }
   return status.ok();
 }
 

@@ -57,6 +57,9 @@ struct QuantizedArray {
 // INVALID_ARGUMENT: K of that side is the other dimension (for the matrix as it is or transposed).
 absl::Status CheckKAxis(const QuantizedArray& array, KAxis k_axis);
 
+// The side whose K lies along that axis: an operand that stays is described as of this side.
+inline Side SideOf(KAxis k_axis) { return k_axis == KAxis::kColumns ? Side::kA : Side::kB; }
+
 // The planes of an operand, without their bytes.
 struct OperandPlanes {
   MatrixFormat data;

@@ -22,8 +22,7 @@ absl::StatusOr<v1::Operand> StoredFormOf(const MatrixFormat& matrix,
   array.rows = matrix.rows;
   array.columns = matrix.columns;
   array.k_axis = request.k_axis;
-  const OperandPlanes planes =
-      PlanesOf(array, request.k_axis == KAxis::kColumns ? Side::kA : Side::kB);
+  const OperandPlanes planes = PlanesOf(array, SideOf(request.k_axis));
   v1::Operand stored;
   SetPlane({planes.data.type, matrix.rows, matrix.columns, matrix.order, 0}, stored.mutable_data());
   SetPlane(planes.scales, stored.mutable_scales());

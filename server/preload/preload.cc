@@ -12,7 +12,8 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
-#include "base/digest/sha256.h"
+#include "base/digest/operand_digest.h"
+#include "base/sync/bytes_in_flight.h"
 #include "base/sync/mutex.h"
 #include "base/sync/thread_loop.h"
 #include "base/text/glob.h"
@@ -31,16 +32,11 @@ namespace fs = std::filesystem;
 
 constexpr absl::string_view kOption = "operands.preload";
 constexpr std::size_t kMatricesAtOnce = 4;
+constexpr std::uint64_t kMostBytesAtOnce = 1 << 30;  // but that one matrix may be larger
 constexpr std::uint64_t kPieceBytes = 8 << 20;
 
 absl::Status WithPrefix(absl::string_view prefix, const absl::Status& status) {
   return absl::Status(status.code(), absl::StrCat(prefix, ": ", status.message()));
-}
-
-// Scales of whole lines are those of A's rows where K is the columns, else of B's columns.
-absl::StatusOr<client::InlineOperand> OperandOf(const client::QuantizedArray& array) {
-  return ToOperand(array,
-                   array.k_axis == client::KAxis::kColumns ? client::Side::kA : client::Side::kB);
 }
 
 absl::StatusOr<client::InlineOperand> Read(const client::WeightTensor& tensor) {
@@ -49,12 +45,14 @@ absl::StatusOr<client::InlineOperand> Read(const client::WeightTensor& tensor) {
   if (auto* const matrix = std::get_if<client::Matrix>(&*made)) {
     return client::InlineOperand(std::move(*matrix));
   }
-  return OperandOf(std::get<client::QuantizedArray>(*made));
+  const auto& array = std::get<client::QuantizedArray>(*made);
+  return ToOperand(array, SideOf(array.k_axis));
 }
 
-PreloadedMatrix MatrixOf(client::WeightTensor tensor, std::string name) {
+PreloadedMatrix MatrixOf(client::WeightTensor tensor, std::string name, std::uint64_t size_bytes) {
   const auto shared = std::make_shared<const client::WeightTensor>(std::move(tensor));
-  return {std::move(name), [shared] { return Read(*shared); }, [shared] { ReleasePages(*shared); }};
+  return {std::move(name), [shared] { return Read(*shared); }, size_bytes,
+          [shared] { ReleasePages(*shared); }};
 }
 
 PreloadedFile TensorsOf(const client::WeightFile& file) {
@@ -67,10 +65,13 @@ PreloadedFile TensorsOf(const client::WeightFile& file) {
           {{"file", file.path()}, {"tensor", tensor.name}, {"why", form.status().message()}});
       continue;
     }
-    if (form->parts == 0) found.matrices.push_back(MatrixOf(tensor, tensor.name));
+    if (form->parts == 0) {
+      found.matrices.push_back(MatrixOf(tensor, tensor.name, form->size_bytes));
+    }
     for (std::uint64_t i = 0; i < form->parts; ++i) {
-      found.matrices.push_back(
-          MatrixOf(client::MatrixOf(tensor, i), absl::StrCat(tensor.name, "[", i, "]")));
+      found.matrices.push_back(MatrixOf(client::MatrixOf(tensor, i),
+                                        absl::StrCat(tensor.name, "[", i, "]"),
+                                        form->size_bytes / form->parts));
     }
   }
   return found;
@@ -85,7 +86,7 @@ PreloadedFile OneMatrix(const std::string& path) {
     matrix.read = [path]() -> absl::StatusOr<client::InlineOperand> {
       const absl::StatusOr<client::QuantizedArray> array = client::ReadQuantizedFile(path);
       if (!array.ok()) return array.status();
-      return OperandOf(*array);
+      return ToOperand(*array, SideOf(array->k_axis));
     };
   } else {
     matrix.read = [path]() -> absl::StatusOr<client::InlineOperand> {
@@ -214,10 +215,7 @@ Sha256Digest DigestOf(const OperandForm& form, const OperandPlanes<const client:
   OperandPlanes<std::vector<Sha256Digest>> chunks;
   for (const PlaneName each : kPlaneNames) {
     if (planes[each] == nullptr) continue;
-    const absl::string_view bytes = planes[each]->bytes();
-    for (std::size_t at = 0; at < bytes.size(); at += kDigestChunkBytes) {
-      chunks[each].push_back(Sha256Of(bytes.substr(at, kDigestChunkBytes)));
-    }
+    chunks[each] = ChunkDigests(planes[each]->bytes());
   }
   return gemmd::DigestOf(form, chunks);
 }
@@ -263,13 +261,16 @@ absl::Status PreloadFile(const PreloadedFile& file, const Tenant& tenant,
   std::atomic<bool> has_failed{false};
   Mutex mutex;
   absl::Status status;
+  BytesInFlight in_flight(kMostBytesAtOnce);
   ForEachOnThreads(file.matrices.size(), kMatricesAtOnce, [&](std::size_t i) {
     if (has_failed) return;
     const PreloadedMatrix& matrix = file.matrices[i];
+    in_flight.Enter(matrix.size_bytes);
     const absl::StatusOr<std::uint64_t> put = is_stopped()
                                                   ? absl::CancelledError("the server is to stop")
                                                   : Put(matrix, tenant, limits, store);
     matrix.forget();
+    in_flight.Leave(matrix.size_bytes);
     if (put.ok()) {
       bytes += *put;
       return;

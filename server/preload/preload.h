@@ -1,6 +1,7 @@
 // Matrices of files that a server has from its start on, under the names of their tensors.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@ namespace gemmd {
 struct PreloadedMatrix {
   std::string name;  // the tensor's; of a file of one matrix, the file's without its ending
   std::function<absl::StatusOr<client::InlineOperand>()> read;
+  std::uint64_t size_bytes = 0;  // of all planes, as read; 0: not known, of a file of one matrix
   std::function<void()> forget;  // gives back the memory that reading took of the file's mapping
 };
 

@@ -139,11 +139,7 @@ absl::StatusOr<Sha256Digest> Upload::MakeKept() {
   for (const PlaneName each : kPlaneNames) {
     const MatrixLayout* const layout = kept_->as.form.plane(each);
     if (layout == nullptr) continue;
-    const std::uint64_t bytes = layout->size_bytes();
-    for (std::uint64_t at = 0; at < bytes; at += kDigestChunkBytes) {
-      chunks[each].push_back(
-          Sha256Of({planes[each] + at, std::min(kDigestChunkBytes, bytes - at)}));
-    }
+    chunks[each] = ChunkDigests({planes[each], layout->size_bytes()});
   }
   return DigestOf(kept_->as.form, chunks);
 }

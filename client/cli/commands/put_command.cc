@@ -1,5 +1,4 @@
 // gemm put: matrices from files to the server, to stay there.
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <iostream>
@@ -13,6 +12,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/sync/bytes_in_flight.h"
 #include "base/sync/mutex.h"
 #include "base/sync/thread_loop.h"
 #include "base/text/operand_name.h"
@@ -79,11 +79,9 @@ Outcome MakeSource(client::InlineOperand operand, std::optional<client::OperandS
   return std::nullopt;
 }
 
-// Scales of whole lines are those of A's rows where K is the columns, else of B's columns.
 Outcome MakeSource(const client::QuantizedArray& array,
                    std::optional<client::OperandSource>& source) {
-  absl::StatusOr<client::InlineOperand> operand = ToOperand(
-      array, array.k_axis == client::KAxis::kColumns ? client::Side::kA : client::Side::kB);
+  absl::StatusOr<client::InlineOperand> operand = ToOperand(array, SideOf(array.k_axis));
   if (!operand.ok()) return UsageFailure(operand.status().message());
   return MakeSource(*std::move(operand), source);
 }
@@ -250,37 +248,6 @@ Outcome RunPut(const GlobalOptions& global, const PutArguments& arguments) {
   return std::nullopt;
 }
 
-// Tensors of one file that are on their way at a time: while one is read and decoded, others are
-// sent. Their bytes in memory are bounded too, but that one may be larger.
-class InFlight {
- public:
-  static constexpr std::size_t kMostTensors = 4;
-
-  explicit InFlight(std::uint64_t most_bytes) : most_bytes_(most_bytes) {}
-
-  void Enter(std::uint64_t bytes) {
-    const MutexLock lock(mutex_);
-    while (tensors_ > 0 && bytes > most_bytes_ - std::min(bytes_, most_bytes_)) {
-      left_.wait(mutex_);
-    }
-    ++tensors_;
-    bytes_ += bytes;
-  }
-  void Leave(std::uint64_t bytes) {
-    const MutexLock lock(mutex_);
-    --tensors_;
-    bytes_ -= bytes;
-    left_.notify_all();
-  }
-
- private:
-  const std::uint64_t most_bytes_;
-  Mutex mutex_;
-  CondVar left_;
-  std::size_t tensors_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
-};
-
 // One tensor's end: it is resident, has failed, or was not begun because the server had failed.
 struct TensorPut {
   v1::ResidentOperand resident;
@@ -303,13 +270,15 @@ class PutAll {
       : global_(global), arguments_(arguments), tensors_(tensors), puts_(tensors.size()) {}
 
   std::vector<TensorPut> Run(client::Operands& operands) {
+    constexpr std::size_t kMostTensors = 4;
     constexpr std::uint64_t kMostBytesInFlight = 256 << 20;
     std::uint64_t total = 0;
     for (const WeightsNames::Tensor& tensor : tensors_) total += tensor.size_bytes;
     PutProgress progress(TerminalForProgress(), arguments_.files[0], total);
-    InFlight in_flight(kMostBytesInFlight);
+    // While one tensor is read and decoded, others are sent.
+    BytesInFlight in_flight(kMostBytesInFlight);
     std::atomic<bool> has_server_failed{false};
-    ForEachOnThreads(tensors_.size(), InFlight::kMostTensors, [&](std::size_t i) {
+    ForEachOnThreads(tensors_.size(), kMostTensors, [&](std::size_t i) {
       in_flight.Enter(tensors_[i].size_bytes);
       TensorPut put;
       put.is_begun = !has_server_failed;
