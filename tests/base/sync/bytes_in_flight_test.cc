@@ -37,7 +37,8 @@ TEST(BytesInFlight, ManyThreadsStayWithinTheBound) {
         in_flight.Enter(size);
         // Those that leave take themselves off first, so no sum is too large.
         const int now = ++count;
-        if ((bytes += size) > kMost && now > 1) ++beyond;
+        const std::uint64_t sum = (bytes += size);
+        if (sum > kMost && now > 1) ++beyond;
         bytes -= size;
         --count;
         in_flight.Leave(size);
