@@ -85,14 +85,13 @@ class FewCallsTest : public LocalSocketsTest {
   FewCallsTest() : LocalSocketsTest("--limits.calls=16") {}
 };
 
+// Thirteen calls come, in an order that gRPC chooses, and eight may. So five are refused, and one
+// at least is the other connection's, which has nine.
 TEST_F(FewCallsTest, HalfOfTheCallsAreTheirs) {
   testing::RawConnection one(server_.address());
   testing::RawConnection other(server_.address());
   for (int i = 0; i < 4; ++i) one.Begin(kStream);
-  // Its answer shows that the calls before it have come.
-  const std::uint32_t last = one.Begin("/no.such.Service/Method");
-  EXPECT_EQ(testing::RawHeader(one.ReceiveEnd(last), "grpc-status"), "12");
-  for (int i = 0; i < 5; ++i) other.Begin(kStream);
+  for (int i = 0; i < 9; ++i) other.Begin(kStream);
   const std::string answer = other.ReceiveEnd(0);
   EXPECT_EQ(testing::RawHeader(answer, "grpc-status"), "8");
   EXPECT_NE(testing::RawHeader(answer, "grpc-message").find("calls of address unix"),
