@@ -20,7 +20,7 @@ std::string OperandRejection(const char* name, DataType type, const Scaling& sca
   if (IsRealOperand(type)) {
     return scaling.has_scales ? absl::StrCat("takes no scales of a ", Name(type), " ", name) : "";
   }
-  if (!IsQuantizedInteger(type) && FormatOf(type) == nullptr) {
+  if (!IsQuantizedType(type)) {
     return absl::StrCat("does not take ", Name(type), " as ", name);
   }
   if (scaling.has_scales && !IsScaleType(scaling.type)) {

@@ -59,6 +59,9 @@ DataType DefaultOutputType(DataType operand_type, bool scaled) {
     case DataType::kFp6E3M2:
     case DataType::kFp6E2M3:
     case DataType::kFp4E2M1:
+    case DataType::kNf4:
+    case DataType::kBnbFp4:
+    case DataType::kIq4Nl:
       return DataType::kBf16;
     case DataType::kF64:
     case DataType::kF32:
@@ -92,6 +95,9 @@ DataType DefaultAccumulateType(DataType operand_type) {
     case DataType::kFp6E3M2:
     case DataType::kFp6E2M3:
     case DataType::kFp4E2M1:
+    case DataType::kNf4:
+    case DataType::kBnbFp4:
+    case DataType::kIq4Nl:
       break;
   }
   return DataType::kF32;

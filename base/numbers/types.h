@@ -40,7 +40,10 @@ enum class DataTypeRole : std::uint8_t {
   ROW(kUint4, UINT4, "uint4", 4, kCodes)                  \
   ROW(kFp6E3M2, FP6_E3M2, "fp6_e3m2", 6, kCodes)          \
   ROW(kFp6E2M3, FP6_E2M3, "fp6_e2m3", 6, kCodes)          \
-  ROW(kFp4E2M1, FP4_E2M1, "fp4_e2m1", 4, kCodes)
+  ROW(kFp4E2M1, FP4_E2M1, "fp4_e2m1", 4, kCodes)          \
+  ROW(kNf4, NF4, "nf4", 4, kCodes)                        \
+  ROW(kBnbFp4, BNB_FP4, "bnb_fp4", 4, kCodes)             \
+  ROW(kIq4Nl, IQ4_NL, "iq4_nl", 4, kCodes)
 
 #define GEMMD_DATA_TYPE_ENUMERATOR(type, wire, name, bits, role) type,
 enum class DataType : std::uint8_t { GEMMD_DATA_TYPES(GEMMD_DATA_TYPE_ENUMERATOR) };

@@ -52,6 +52,9 @@ constexpr DescrMeaning kMeanings[] = {
     {"|V1", DataType::kFp4E2M1, true},
     {"<V1", DataType::kFp4E2M1, true},
     {"|u1", DataType::kFp4E2M1, true},
+    {"|u1", DataType::kNf4, true},
+    {"|u1", DataType::kBnbFp4, true},
+    {"|u1", DataType::kIq4Nl, true},
 };
 
 constexpr absl::string_view kAccepted =

@@ -104,8 +104,8 @@ absl::StatusOr<QuantFormat> FormatOf(const QuantizeRequest& request) {
         request.options.scale_rule == ScaleRule::kRoundUp
             ? absl::StrCat("scale rule round-up: it is of e8m0 scales; those of ", request.format,
                            " are ", Name(format.scaling.type))
-            : absl::StrCat("scale rule full-range: it is of int8 and int4 formats without zero "
-                           "points and offsets, not of ",
+            : absl::StrCat("scale rule full-range: it is of int8, int4 and iq4-nl formats without "
+                           "zero points and offsets, not of ",
                            request.format));
   }
   if (!request.is_tiled) return format;

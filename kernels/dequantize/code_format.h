@@ -5,7 +5,8 @@
 
 namespace gemmd::dequantize {
 
-enum class CodeKind : std::uint8_t { kSigned, kUnsigned, kFloat, kE8M0 };
+// Codes of kTable are places in DequantizeParams::table.
+enum class CodeKind : std::uint8_t { kSigned, kUnsigned, kFloat, kE8M0, kTable };
 
 // The meaning of a float's codes with the largest exponent field: base/numbers/quant/small_float.h.
 enum class CodeTop : std::uint8_t { kFinite, kOneNan, kInfinityAndNans };

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "absl/strings/str_cat.h"
+#include "base/numbers/quant/code_table.h"
 #include "base/numbers/quant/elements.h"
 #include "kernels/dequantize/dequantize_kernel_entries.h"
 
@@ -35,7 +36,9 @@ bool IsOutput(DataType type) {
 
 bool IsPowerOfTwo(std::uint16_t value) { return (value & (value - 1)) == 0; }  // or 0
 
-bool IsElement(DataType type) { return IsQuantizedInteger(type) || FormatOf(type) != nullptr; }
+bool IsElement(DataType type) {
+  return IsQuantizedInteger(type) || CodeTableOf(type) != nullptr || FormatOf(type) != nullptr;
+}
 
 absl::Status Check(const Dequantization& d) {
   constexpr std::int64_t kMostBlocks = std::numeric_limits<std::int32_t>::max();

@@ -28,6 +28,8 @@ inline constexpr int kRun = 8;   // values; blocks of scales begin at multiples 
 inline constexpr int kRuns = 4;  // of a thread
 inline constexpr int kTile = 64;
 inline constexpr int kTilePitch = kTile + 1;  // words; neighbours of either direction do not clash
+inline constexpr std::uint32_t kTableBytes =
+    16 * 4;  // first in shared memory, where codes have one
 inline constexpr std::uint32_t kTileBytes = kTile * kTilePitch * 4;
 inline constexpr int kLineThreads = 32;  // that share a line's scales
 inline constexpr int kWholeLog2 = 62;
@@ -58,6 +60,7 @@ struct DequantizeParams {
   std::uint8_t block_lines_log2;  // kWholeLog2 where a block takes all of the dimension
   std::uint8_t block_k_log2;
   bool zero_points_are_signed;
+  float table[16];                  // the values of an element's codes, where it has a table
   std::uint32_t line_threads_log2;  // of Dequantize: threads that share a line, of kThreads
   std::uint32_t blocks_along_line;
 };
@@ -88,7 +91,15 @@ GEMMD_DEVICE void ValuesOfFloatCodes(const CodeFormat& format, const std::uint32
   for (int i = 0; i < kCount; ++i) values[i] = ValueOfFloatCode<kTop>(format, codes[i]);
 }
 
-// Exact.
+// Brings the table to shared memory, where 16 values lie in 16 banks: a warp reads any of them at
+// once. REQUIRES: all threads of the block come here.
+GEMMD_DEVICE void BringTable(const DequantizeParams& params) {
+  const std::uint32_t thread = ptx::ThreadIndex();
+  if (thread < 16) ptx::StoreShared(ptx::SharedBase() + thread * 4, params.table[thread]);
+  ptx::SyncThreads();
+}
+
+// Exact. REQUIRES: of CodeKind::kTable, BringTable() was called.
 template <int kCount>
 GEMMD_DEVICE void ValuesOfCodes(const CodeFormat& format, const std::uint32_t (&codes)[kCount],
                                 float (&values)[kCount]) {
@@ -113,6 +124,12 @@ GEMMD_DEVICE void ValuesOfCodes(const CodeFormat& format, const std::uint32_t (&
         if (codes[i] == 0) bits = 0x00400000u;
         if (codes[i] == 0xff) bits = 0x7fc00000u;
         values[i] = ptx::FloatOfBits(bits);
+      }
+      return;
+    case CodeKind::kTable:
+      GEMMD_UNROLL
+      for (int i = 0; i < kCount; ++i) {
+        values[i] = ptx::LoadShared<float>(ptx::SharedBase() + codes[i] * 4);
       }
       return;
     case CodeKind::kFloat:
@@ -310,6 +327,15 @@ struct FloatElement {
   }
 };
 
+struct TableElement {
+  GEMMD_DEVICE static CodeFormat Format(const DequantizeParams& /*params*/) {
+    CodeFormat format;
+    format.kind = CodeKind::kTable;
+    format.bits = 4;
+    return format;
+  }
+};
+
 // The runs of a line share it.
 struct Line {
   std::int64_t index = 0;
@@ -463,6 +489,7 @@ template <class To, class Element>
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kThreads, 4)
     DequantizeLines(GEMMD_GRID_CONSTANT const DequantizeParams params) {
   const CodeFormat format = Element::Format(params);
+  if (format.kind == CodeKind::kTable) BringTable(params);
   const std::uint32_t line_threads = 1u << params.line_threads_log2;
   const std::uint32_t lines_per_block = kThreads >> params.line_threads_log2;
   const std::uint32_t block = ptx::BlockIndexX();
@@ -492,8 +519,9 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kThreads, 4)
   const std::int64_t first_k = static_cast<std::int64_t>(block % params.blocks_along_line) * kTile;
   const std::int64_t first_line =
       static_cast<std::int64_t>(block / params.blocks_along_line) * kTile;
-  const ptx::SharedAddress shared = ptx::SharedBase();
+  const ptx::SharedAddress shared = ptx::SharedBase() + kTableBytes;
   const auto thread = static_cast<int>(ptx::ThreadIndex());
+  if (params.element.kind == CodeKind::kTable) BringTable(params);
   for (int i = thread; i < kTile * kTile; i += kThreads) {
     const std::int64_t line = first_line + i % kTile;
     const std::int64_t k = first_k + i / kTile;

@@ -1,12 +1,14 @@
 // Host code of dequantization, compiled for the device and for the emulator.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "base/math.h"
+#include "base/numbers/quant/code_table.h"
 #include "base/numbers/quant/elements.h"
 #include "kernels/dequantize/dequantize.h"
 #include "kernels/dequantize/dequantize_kernel.h"
@@ -20,6 +22,8 @@ inline CodeFormat CodeFormatOf(DataType type) {
   format.bits = SizeBits(type);
   if (type == DataType::kE8M0) {
     format.kind = CodeKind::kE8M0;
+  } else if (CodeTableOf(type) != nullptr) {
+    format.kind = CodeKind::kTable;
   } else if (IsQuantizedInteger(type)) {
     format.kind = RangeOf(type).lowest < 0 ? CodeKind::kSigned : CodeKind::kUnsigned;
   } else {
@@ -65,6 +69,9 @@ inline DequantizeParams MakeParams(const Dequantization& d) {
   params.k_blocks = scaling.k_blocks(d.k);
   params.has_block_factors = HasBlockFactors(scaling, d.k);
   params.element = CodeFormatOf(d.element);
+  if (const CodeTable* const table = CodeTableOf(d.element)) {
+    std::copy(table->begin(), table->end(), params.table);
+  }
   if (scaling.has_scales) params.scale = CodeFormatOf(scaling.type);
   params.order = scaling.order;
   params.block_lines_log2 = BlockLog2(scaling.block_lines);
@@ -132,6 +139,10 @@ auto LinesKernel(DataType element) -> void (*)(DequantizeParams) {
       return DequantizeLines<To, FloatElement<CodeTop::kFinite, 6, 3, 1>>;
     case DataType::kFp4E2M1:
       return DequantizeLines<To, FloatElement<CodeTop::kFinite, 4, 1, 1>>;
+    case DataType::kNf4:
+    case DataType::kBnbFp4:
+    case DataType::kIq4Nl:
+      return DequantizeLines<To, TableElement>;
     default:
       return DequantizeLines<To, AnyElement>;
   }
@@ -152,11 +163,12 @@ absl::Status LaunchTo(const Dequantization& d, DequantizeParams params,
         BlocksFor(d.k, std::int64_t{kRun * kRuns} << params.line_threads_log2);
     shape.blocks_x = params.blocks_along_line *
                      BlocksFor(d.lines, std::int64_t{kThreads} >> params.line_threads_log2);
+    shape.shared_bytes = CodeTableOf(d.element) == nullptr ? 0 : kTableBytes;
     return ptx::Launch(LinesKernel<To>(d.element), shape, params, Buffers(d), target);
   }
   params.blocks_along_line = BlocksFor(d.k, kTile);
   shape.blocks_x = params.blocks_along_line * BlocksFor(d.lines, kTile);
-  shape.shared_bytes = kTileBytes;
+  shape.shared_bytes = kTableBytes + kTileBytes;
   return ptx::Launch(DequantizeTiles<To>, shape, params, Buffers(d), target);
 }
 

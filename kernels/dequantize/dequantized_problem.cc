@@ -1,7 +1,9 @@
 #include "kernels/dequantize/dequantized_problem.h"
 
+#include "absl/algorithm/container.h"
 #include "base/math.h"
 #include "base/numbers/fp8.h"
+#include "base/numbers/quant/code_table.h"
 #include "base/numbers/quant/elements.h"
 #include "kernels/dequantize/dequantize.h"
 
@@ -13,10 +15,19 @@ constexpr std::uint64_t kAlignment = 256;
 // Significant bits of a float's values.
 int SignificandBits(DataType type) { return FormatOf(type)->fraction_bits + 1; }
 
+bool HoldsTable(DataType type, const CodeTable& table) {
+  return absl::c_all_of(table, [&](float value) {
+    return DecodeElement(type, EncodeElement(type, value, 0, {}, 0)) == value;
+  });
+}
+
 // Returns whether the values of the operand, which have no line factor, are exact in that type.
 // Integers less a zero point are at most 255 in magnitude, so 8 bits.
 bool IsExactIn(DataType type, DataType element, const Scaling& scaling, std::int64_t k) {
   if (!IsQuantizedType(element)) return element == type;
+  if (const CodeTable* const table = CodeTableOf(element)) {
+    return !HasBlockFactors(scaling, k) && HoldsTable(type, *table);
+  }
   // Every code of 8 bits is exact in either; the exponents of fp8_e5m2 are those of f16.
   if (!HasBlockFactors(scaling, k)) return true;
   // The range of f16 is too small for block factors.

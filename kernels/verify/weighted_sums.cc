@@ -60,6 +60,9 @@ void WidenRun(DataType type, const void* data, std::int64_t index, std::int64_t 
     case DataType::kFp6E3M2:
     case DataType::kFp6E2M3:
     case DataType::kFp4E2M1:
+    case DataType::kNf4:
+    case DataType::kBnbFp4:
+    case DataType::kIq4Nl:
       break;
   }
   std::fill_n(wide, count, std::nan(""));  // has no values here: nothing of it verifies

@@ -45,6 +45,9 @@ Format BitsOf(DataType type) {
     case DataType::kFp6E3M2:
     case DataType::kFp6E2M3:
     case DataType::kFp4E2M1:
+    case DataType::kNf4:
+    case DataType::kBnbFp4:
+    case DataType::kIq4Nl:
       break;
   }
   return {};

@@ -20,7 +20,8 @@ constexpr RowGemmForm kForms[] = {RowGemmForm::kAvx2, RowGemmForm::kAvx512};
 constexpr DataType kTypes[] = {DataType::kF32,     DataType::kF16,     DataType::kBf16,
                                DataType::kInt8,    DataType::kUint8,   DataType::kInt4,
                                DataType::kUint4,   DataType::kFp8E4M3, DataType::kFp8E5M2,
-                               DataType::kFp6E3M2, DataType::kFp6E2M3, DataType::kFp4E2M1};
+                               DataType::kFp6E3M2, DataType::kFp6E2M3, DataType::kFp4E2M1,
+                               DataType::kNf4,     DataType::kBnbFp4,  DataType::kIq4Nl};
 constexpr std::int64_t kChains = 16;
 
 std::size_t Size(std::int64_t count) { return static_cast<std::size_t>(count); }

@@ -17,6 +17,8 @@
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/numbers/quant/elements.h"
+#include "base/numbers/quant/packed_codes.h"
 #include "gtest/gtest.h"
 #include "kernels/cpu/row_gemm.h"
 #include "kernels/emulator/session.h"
@@ -70,13 +72,18 @@ testing::PlaneBytes Codes(const MatrixLayout& layout, std::uint32_t seed) {
 // Moderate scales of the blocks that there are; what pads tiles is 0.
 std::vector<std::uint8_t> Scales(const Scaling& scaling, std::int64_t lines, std::int64_t k,
                                  std::uint32_t seed) {
-  std::vector<std::uint8_t> scales(static_cast<std::size_t>(scaling.count(lines, k)));
+  const int bits = SizeBits(scaling.type);
+  const auto count = static_cast<std::size_t>(scaling.count(lines, k));
+  std::vector<std::uint8_t> scales(count * static_cast<std::size_t>(bits) / 8);
   std::mt19937 generator(seed);
   for (std::int64_t line = 0; line < lines && scaling.has_scales; ++line) {
     for (std::int64_t i = 0; i < k; i += scaling.block_k) {
       const std::uint32_t lowest = scaling.type == DataType::kE8M0 ? 120 : 32;
-      scales[static_cast<std::size_t>(scaling.index(lines, k, line, i))] =
-          static_cast<std::uint8_t>(lowest + generator() % 15);
+      std::uint32_t code = lowest + generator() % 15;
+      if (bits > 8) {  // integers of 11 bits, of both signs
+        code = EncodeElement(scaling.type, static_cast<int>(generator() % 4001) - 2000, 0, {}, 0);
+      }
+      StoreCode(scales.data(), bits, scaling.index(lines, k, line, i), code);
     }
   }
   return scales;
@@ -133,6 +140,11 @@ std::vector<Problem> Problems() {
     constexpr DataType kFp4 = DataType::kFp4E2M1;
     problems.push_back(ScaledProblem(m, n, k, kFp4, kFp4, kMx));
     problems.push_back(ScaledProblem(m, n, k, kFp4, kFp4, kNvfp4));
+    constexpr Scaling kF16Of32 = {true, DataType::kF16, 1, 32};
+    constexpr Scaling kF32Of64 = {true, DataType::kF32, 1, 64};
+    problems.push_back(ScaledProblem(m, n, k, DataType::kInt4, DataType::kInt4, kF16Of32));
+    problems.push_back(ScaledProblem(m, n, k, DataType::kIq4Nl, DataType::kIq4Nl, kF16Of32));
+    problems.push_back(ScaledProblem(m, n, k, DataType::kNf4, DataType::kBnbFp4, kF32Of64));
   }
   // K of a span and more, and with it several chains.
   for (const DataType type : {DataType::kF64, DataType::kF32, DataType::kF16, DataType::kBf16}) {

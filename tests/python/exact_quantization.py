@@ -20,6 +20,15 @@ FLOATS = {
     "f32": np.float32,
 }
 INTEGERS = {"int8": (-128, 127), "uint8": (0, 255), "int4": (-8, 7), "uint4": (0, 15)}
+# Values by their codes, as float32 has them: QLoRA, appendix E; bitsandbytes' fp4 in twelfths; ggml's kvalues_iq4nl.
+TABLES = {
+    "nf4": (-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+            -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
+            0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
+    "bnb-fp4": tuple(float(np.float32(sign * twelfths) / np.float32(12)) for sign in (1, -1)
+                     for twelfths in (0, 0.0625, 8, 12, 4, 6, 2, 3)),
+    "iq4-nl": (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113),
+}  # fmt: skip
 NAMES = [
     *(f"{kind}-{blocks}{zp}" for kind in ("int8", "uint8") for zp in ("", "-zp")
       for blocks in ("tensor", "row", "g16", "g32", "g64", "g128")),
@@ -28,6 +37,7 @@ NAMES = [
     *("mxfp8-e4m3", "mxfp8-e5m2", "mxfp6-e3m2", "mxfp6-e2m3", "mxfp4", "nvfp4"),
     *(f"int4-g{k}-{scale}{shift}" for k in (16, 32, 64, 128) for scale in ("f16", "bf16", "f32")
       for shift in ("", "-zp", "-offset")),
+    *(f"{table}-g{k}-{scale}" for table in TABLES for k in (16, 32, 64, 128) for scale in ("f16", "bf16", "f32")),
 ]  # fmt: skip
 
 
@@ -38,6 +48,10 @@ def parts(name):
         return name[2:], "e8m0", 1, 32
     if name == "nvfp4":
         return "fp4", "fp8-e4m3", 1, 16
+    for table in TABLES:
+        if name.startswith(table):
+            group, scale = name[len(table) + 2 :].split("-")
+            return table, scale, 1, int(group)
     words = name.removesuffix("-zp").removesuffix("-offset").split("-")
     if words[0] == "int4":
         return ("uint4" if name.endswith(("-zp", "-offset")) else "int4"), words[2], 1, int(words[1][1:])
@@ -54,7 +68,7 @@ def held(name, x):
         return np.abs(x)
     if parts(name)[1] != "f16":
         return x
-    most = 6e4 if name.endswith("-offset") else 4e5
+    most = 6e4 if name.endswith("-offset") or name.startswith(("nf4", "bnb")) else 4e5
     return np.clip(x, -most, most)
 
 
@@ -80,6 +94,8 @@ def float_limits(kind):
 @cache
 def largest(kind):
     """The largest value."""
+    if kind in TABLES:
+        return Fraction(max(TABLES[kind]))
     return Fraction(INTEGERS[kind][1]) if kind in INTEGERS else Fraction(float(ml_dtypes.finfo(FLOATS[kind]).max))
 
 
@@ -114,7 +130,8 @@ def scale_of(name, values, tensor, rule):
         return scale, min(first + (round(-low / scale) if scale else 0), last), 0
     if rule == "full-range":
         extreme = high if high > -low else low
-        return nearest(kind, magnitude / -INTEGERS[element][0]) * (-1 if extreme > 0 else 1), 0, 0
+        lowest = Fraction(min(TABLES[element])) if element in TABLES else INTEGERS[element][0]
+        return nearest(kind, magnitude / -lowest) * (-1 if extreme > 0 else 1), 0, 0
     if element == "uint8":
         magnitude = high
     unit = largest(element) * tensor
@@ -125,6 +142,10 @@ def code_value(name, x, scale, zero_point, offset):
     """What is stored for x: an integer, or a float's value with its sign."""
     element = parts(name)[0]
     quotient = (Fraction(float(x)) - offset) / scale if scale else Fraction(0)
+    if element in TABLES:
+        # The even code of two that are as near.
+        distances = [(abs(Fraction(value) - quotient), code % 2) for code, value in enumerate(TABLES[element])]
+        return float(TABLES[element][distances.index(min(distances))])
     if element in INTEGERS:
         first, last = INTEGERS[element]
         return float(min(max(round(quotient) + zero_point, first), last))

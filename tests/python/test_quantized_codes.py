@@ -22,7 +22,7 @@ RULED = (
     + [
         (name, "full-range")
         for name in exact.NAMES
-        if name.startswith("int") and not name.endswith(("-zp", "-offset"))
+        if name.startswith(("int", "iq4-nl")) and not name.endswith(("-zp", "-offset"))
     ]
 )
 ELEMENTS = [
@@ -49,7 +49,7 @@ def test_the_table_is_that_of_the_page():
     for name in exact.NAMES:
         element, scale, lines, k = exact.parts(name)
         form = _formats.FORMATS[name]
-        assert form.element.name == element.replace("-", "_").replace("fp4", "fp4_e2m1")
+        assert form.element.name == ("fp4_e2m1" if element == "fp4" else element.replace("-", "_"))
         assert form.scale.name == scale.replace("-", "_")
         assert (form.block_lines or None, form.block_k or None) == (lines, k)
         assert form.has_zero_points == name.endswith("-zp")
@@ -105,13 +105,35 @@ def test_a_thousand_blocks_are_as_exact_fractions_have_them(random, name, rule):
         x = exact.held(name, x)
         stored, scales, zero_points, offsets, tensor = exact.quantize(name, x, rule)
         q = gemmd.Quantized.of(x, name, 0, rule=rule)
-        got = q.codes().view(q.element.dtype).astype(np.float64)
+        got = stored_values(q)
         assert got.tobytes() == stored.tobytes(), (x, got, stored)  # the signs of zeros too
         assert np.array_equal(q.scales.astype(np.float64), scales), (x, q.scales, scales)
         assert q.zero_points is None or np.array_equal(q.zero_points, zero_points), (x, q.zero_points)
         assert q.tensor_scale is None or q.tensor_scale[0, 0] == tensor, (x, q.tensor_scale)
         assert q.offsets is None or np.array_equal(q.offsets.astype(np.float64), offsets), (x, q.offsets)
         count += scales.size
+
+
+def stored_values(q):
+    if q.element.has_table:
+        return np.array(exact.TABLES[q.element.name.replace("_", "-")], np.float64)[q.codes()]
+    return q.codes().view(q.element.dtype).astype(np.float64)
+
+
+@pytest.mark.parametrize("element", ["nf4", "bnb_fp4", "iq4_nl"])
+def test_codes_of_a_table_are_worth_its_values(element):
+    codes = np.arange(16, dtype=np.uint8).reshape(1, 16)
+    name = f"{element.replace('_', '-')}-g16-f32"
+    q = gemmd.Quantized(codes, np.full((1, 1), 3, np.float32), name)
+    np.testing.assert_array_equal(q.dequantize("float64"), 3 * np.array([exact.TABLES[name[:-8]]], np.float64))
+    np.testing.assert_array_equal(q.codes(), codes)
+    packed = (codes[0, ::2] | codes[0, 1::2] << 4).reshape(1, 8)
+    again = gemmd.Quantized(packed, q.scales, name, shape=(1, 16))
+    np.testing.assert_array_equal(again.codes(), codes)
+    with pytest.raises(TypeError, match=f"NumPy has no type for {element}: give its codes as uint8"):
+        _ = q.element.dtype
+    with pytest.raises(ValueError, match="zero"):
+        gemmd.Quantized(codes, q.scales, name, zero_points=np.zeros((1, 1), np.uint8))
 
 
 def codec(x, name, rule):

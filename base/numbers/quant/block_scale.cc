@@ -39,7 +39,7 @@ BlockScale AffineScale(const QuantFormat& format, const ValueRange& block) {
 // The value of the largest magnitude has the lowest code.
 BlockScale FullRangeScale(const QuantFormat& format, const ValueRange& block) {
   const FloatFormat& scales = *FormatOf(format.scaling.type);
-  const double lowest = RangeOf(format.element).lowest;
+  const double lowest = LowestElement(format.element);
   const double extreme = block.highest > -block.lowest ? block.highest : block.lowest;
   BlockScale result;
   if (extreme != 0) result.code = EncodeNearest(scales, extreme / lowest);
@@ -103,8 +103,9 @@ std::string ReasonOfRefusal(const QuantFormat& format, const BlockScale& scale, 
                         LargestElement(format.element) * largest, "; bf16 ones hold more");
   }
   if (!format.scaling.has_zero_points) {
+    const bool is_bf16 = format.scaling.type == DataType::kBf16;
     return absl::StrCat(element, " with ", scales, " scales holds magnitudes below ", scale.limit,
-                        "; bf16 scales hold more");
+                        "; ", is_bf16 ? "f32" : "bf16", " scales hold more");
   }
   const IntegerRange range = RangeOf(format.element);
   return absl::StrCat(element, " with ", scales, " scales and zero points holds blocks that span ",

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/numbers/quant/code_table.h"
+
 namespace gemmd {
 namespace {
 
@@ -43,6 +45,9 @@ const FloatFormat* FormatOf(DataType type) {
     case DataType::kE8M0:
     case DataType::kUint8:
     case DataType::kUint4:
+    case DataType::kNf4:
+    case DataType::kBnbFp4:
+    case DataType::kIq4Nl:
       break;
   }
   return nullptr;
@@ -76,13 +81,26 @@ IntegerRange RangeOf(DataType type) {
     case DataType::kFp6E3M2:
     case DataType::kFp6E2M3:
     case DataType::kFp4E2M1:
+    case DataType::kNf4:
+    case DataType::kBnbFp4:
+    case DataType::kIq4Nl:
       break;
   }
   return {0, 0};  // is no integer of at most 8 bits
 }
 
 double LargestElement(DataType type) {
+  if (const CodeTable* const table = CodeTableOf(type)) {
+    return *std::max_element(table->begin(), table->end());
+  }
   return IsQuantizedInteger(type) ? RangeOf(type).highest : LargestOf(*FormatOf(type));
+}
+
+double LowestElement(DataType type) {
+  if (const CodeTable* const table = CodeTableOf(type)) {
+    return *std::min_element(table->begin(), table->end());
+  }
+  return IsQuantizedInteger(type) ? RangeOf(type).lowest : -LargestElement(type);
 }
 
 double DecodeElement(DataType type, std::uint32_t code) {
@@ -97,6 +115,10 @@ double DecodeElement(DataType type, std::uint32_t code) {
       return code & 0xfu;
     case DataType::kE8M0:
       return DecodeE8M0(static_cast<std::uint8_t>(code));
+    case DataType::kNf4:
+    case DataType::kBnbFp4:
+    case DataType::kIq4Nl:
+      return (*CodeTableOf(type))[code & 0xfu];
     case DataType::kF64:
     case DataType::kF32:
     case DataType::kTf32:
@@ -116,6 +138,9 @@ double DecodeElement(DataType type, std::uint32_t code) {
 
 std::uint32_t EncodeElement(DataType type, double value, int zero_point, const Rounding& rounding,
                             std::uint64_t index) {
+  if (const CodeTable* const table = CodeTableOf(type)) {
+    return EncodeInTable(*table, value, rounding, index);
+  }
   if (!IsQuantizedInteger(type)) {
     const FloatFormat& format = *FormatOf(type);
     return rounding.is_stochastic

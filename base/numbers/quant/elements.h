@@ -24,6 +24,9 @@ IntegerRange RangeOf(DataType type);  // REQUIRES: IsQuantizedInteger(type)
 // negation stays in range, else the type's largest value.
 double LargestElement(DataType type);
 
+// The lowest value: -128 of int8, 0 of unsigned integers, -127 of iq4_nl.
+double LowestElement(DataType type);
+
 // Exact. REQUIRES: a type of elements or of scales: those above and E8M0.
 double DecodeElement(DataType type, std::uint32_t code);
 

@@ -56,6 +56,15 @@ void AppendNibbles(std::vector<NamedFormat>* formats) {
   }
 }
 
+void AppendTable(absl::string_view name, DataType element, std::vector<NamedFormat>* formats) {
+  for (const std::uint16_t group : kGroups) {
+    for (const DataType scale : {DataType::kF16, DataType::kBf16, DataType::kF32}) {
+      formats->push_back(
+          {absl::StrCat(name, "-g", group, "-", Name(scale)), {element, {true, scale, 1, group}}});
+    }
+  }
+}
+
 void AppendFp8(absl::string_view name, DataType element, std::vector<NamedFormat>* formats) {
   const auto append = [&](absl::string_view scaling, std::uint16_t lines, std::uint16_t k) {
     formats->push_back(
@@ -85,6 +94,9 @@ std::vector<NamedFormat> MakeFormats() {
       {"nvfp4",
        {DataType::kFp4E2M1, {true, DataType::kFp8E4M3, 1, 16, ScaleOrder::kAlongK, false, true}}});
   AppendNibbles(&formats);
+  AppendTable("nf4", DataType::kNf4, &formats);
+  AppendTable("bnb-fp4", DataType::kBnbFp4, &formats);
+  AppendTable("iq4-nl", DataType::kIq4Nl, &formats);
   return formats;
 }
 

@@ -51,7 +51,7 @@ bool HasRule(const QuantFormat& format, ScaleRule rule) {
     case ScaleRule::kRoundUp:
       return scaling.type == DataType::kE8M0;
     case ScaleRule::kFullRange:
-      return IsQuantizedInteger(format.element) && RangeOf(format.element).lowest < 0 &&
+      return -LowestElement(format.element) > LargestElement(format.element) &&
              !scaling.has_zero_points && !scaling.has_offsets;
   }
   return true;

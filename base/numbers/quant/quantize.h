@@ -57,8 +57,8 @@ struct QuantizedMatrix {
 };
 
 // The rule by which a format's scales are chosen; README.md has all. Each format has the first,
-// E8M0 scales the second, and signed integers without zero points and offsets the third: where a
-// format lacks a rule, it is as the first.
+// E8M0 scales the second, and signed integers and iq4_nl, without zero points and offsets, the
+// third: where a format lacks a rule, it is as the first.
 enum class ScaleRule : std::uint8_t { kFloor, kRoundUp, kFullRange };
 
 // Returns whether the format has the rule.

@@ -20,8 +20,8 @@ void AddQuantizeChoices(CLI::App& app, QuantizeChoices& choices, const std::stri
                                    {"full-range", ScaleRule::kFullRange}},
                 choices.scale_rule,
                 "How scales are chosen. Of mx formats floor is OCP's rule and may saturate, and "
-                "round-up never does. Of int8 and int4 without zero points full-range uses their "
-                "lowest code too, with scales of either sign")
+                "round-up never does. Of int8, int4 and iq4-nl without zero points "
+                "full-range uses their lowest value too, with scales of either sign")
           ->default_str("floor");
   CLI::Option* const stochastic =
       app.add_option_function<std::uint64_t>(

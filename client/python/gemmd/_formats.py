@@ -40,8 +40,8 @@ class Format(NamedTuple):
 
     @property
     def has_full_range(self) -> bool:
-        """Whether scales of either sign may use the lowest code: of signed integers that scales alone scale."""
-        return self.element.name in ("int8", "int4") and not self.has_zero_points and not self.has_offsets
+        """Whether the lowest value has the largest magnitude, so that scales of either sign may use it."""
+        return self.element.name in ("int8", "int4", "iq4_nl") and not self.has_zero_points and not self.has_offsets
 
     @property
     def zero_point(self) -> ElementType:
@@ -90,6 +90,10 @@ def _make() -> list[Format]:
             add(f"int4-g{group}-{scale}", "int4", scale, 1, group)
             add(f"int4-g{group}-{scale}-zp", "uint4", scale, 1, group, zero=True)
             add(f"int4-g{group}-{scale}-offset", "uint4", scale, 1, group)
+    for element in ("nf4", "bnb-fp4", "iq4-nl"):
+        for group in _GROUPS:
+            for scale in ("f16", "bf16", "f32"):
+                add(f"{element}-g{group}-{scale}", element, scale, 1, group)
     return formats
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from gemmd._formats import WHOLE, Format
 from gemmd._layout import Array
-from gemmd._small_float import FLOATS, decode, decode_e8m0, encode
+from gemmd._small_float import FLOATS, TABLES, decode, decode_e8m0, encode, encode_in_table, table
 
 RULES = ("floor", "round-up", "full-range")
 _AT_ONCE = 1 << 18  # elements that are encoded together: their temporaries stay in a processor's cache
@@ -45,7 +45,8 @@ def check_rule(form: Format, rule: str) -> None:
         raise ValueError(f"rule is {rule!r}: it is of e8m0 scales; those of {form.name} are {form.scale.name}")
     if rule == "full-range" and not form.has_full_range:
         raise ValueError(
-            f"rule is {rule!r}: it is of int8 and int4 formats without zero points and offsets, not of {form.name}"
+            f"rule is {rule!r}: it is of int8, int4 and iq4-nl formats without zero points and offsets, "
+            f"not of {form.name}"
         )
 
 
@@ -63,8 +64,9 @@ def refused(lines: Array, form: Format, rule: str) -> tuple[Array, str] | None:
     if form.has_offsets:
         return _refused_with_offsets(lines, form, largest)
     if not form.has_zero_points:
-        limit = (-_LIMITS[form.element.name][0] if rule == "full-range" else _largest(form)) * largest
-        why = f"{what} holds magnitudes below {limit:g}; bf16 scales hold more"
+        limit = (-_lowest(form) if rule == "full-range" else _largest(form)) * largest
+        wider = "f32" if form.scale.name == "bf16" else "bf16"
+        why = f"{what} holds magnitudes below {limit:g}; {wider} scales hold more"
         return None if limit > _LARGEST_F32 else (np.abs(lines) >= limit, why)
     first, last = _LIMITS[form.element.name]
     limit = (last - first) * largest
@@ -123,7 +125,15 @@ def _stored(codes: Array, form: Format) -> Array:
 def _largest(form: Format) -> float:
     """The largest magnitude that an encoder makes an element of."""
     name = form.element.name
+    if name in TABLES:
+        return float(table(name, 4).max())
     return float(_LIMITS[name][1]) if form.element.is_integer else FLOATS[name].largest
+
+
+def _lowest(form: Format) -> float:
+    """The lowest value of an integer or a table."""
+    name = form.element.name
+    return float(table(name, 4).min()) if name in TABLES else float(_LIMITS[name][0])
 
 
 def _ranges(lines: Array, form: Format) -> tuple[Array, Array]:
@@ -159,7 +169,7 @@ def _choose(
         return codes, np.minimum(first + offset, last)
     if rule == "full-range":
         extreme = np.where(high > -low, high, low)
-        return encode(scale, np.where(extreme == 0, 0.0, extreme / _LIMITS[form.element.name][0])), None
+        return encode(scale, np.where(extreme == 0, 0.0, extreme / _lowest(form))), None
     has_no_sign = form.element.is_integer and _LIMITS[form.element.name][0] == 0
     unit = _largest(form) * tensor
     if unit == 0:
@@ -206,5 +216,7 @@ def _encode_elements(
             np.clip(quotient, first, last, out=quotient)
             mask = (1 << form.element.bits) - 1
             elements[begin:end] = quotient.astype(np.int16) & mask
+        elif form.element.has_table:
+            elements[begin:end] = encode_in_table(form.element.name, quotient)
         else:
             elements[begin:end] = encode(FLOATS[form.element.name], quotient)

@@ -1,4 +1,4 @@
-"""Floats of few bits and E8M0, as codes, to and from binary64: base/numbers/quant/small_float.h in NumPy.
+"""Floats of few bits, E8M0 and tables, as codes, to and from binary64: base/numbers/quant in NumPy.
 
 A code is a sign bit above an exponent field E and a fraction field F of f bits. Its magnitude is
 2^(E - bias) * (1 + F / 2^f), or, where E is 0, 2^(1 - bias) * F / 2^f. Sources: OFP8, revision 1.0, 2023, table 1
@@ -65,6 +65,20 @@ FLOATS = {
     "f32": FloatFormat(8, 23, 127, "infinity"),
 }
 
+# Values by their codes: base/numbers/quant/code_table.h has the sources.
+TABLES = {
+    "nf4": (
+        -1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453,
+        -0.28444138169288635, -0.18477343022823334, -0.09105003625154495, 0.0,
+        0.07958029955625534, 0.16093020141124725, 0.24611230194568634, 0.33791524171829224,
+        0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0,
+    ),
+    "bnb_fp4": (
+        0.0, 1 / 192, 2 / 3, 1.0, 1 / 3, 0.5, 1 / 6, 0.25, 0.0, -1 / 192, -2 / 3, -1.0, -1 / 3, -0.5, -1 / 6, -0.25,
+    ),
+    "iq4_nl": (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113),
+}  # fmt: skip
+
 
 @lru_cache(maxsize=16)
 def _largest(form: FloatFormat) -> float:
@@ -100,6 +114,20 @@ def encode(form: FloatFormat, values: Array) -> Array:
     return codes
 
 
+def encode_in_table(name: str, values: Array) -> Array:
+    """The codes nearest to float64 values that are not NaN, uint32: ties to the even code, saturating."""
+    of_codes = table(name, 4)
+    codes = np.argsort(of_codes, kind="stable").astype(np.uint32)
+    codes = codes[np.append(True, np.diff(of_codes[codes]) > 0)]  # of equal values the first
+    middles = (of_codes[codes[1:]] + of_codes[codes[:-1]]) / 2
+    below = np.searchsorted(middles, values, side="left")
+    nearest = codes[below]
+    # A tie went down.
+    is_odd_tie = (values == np.append(middles, np.inf)[below]) & (nearest % 2 == 1)
+    found: Array = np.where(is_odd_tie, codes[np.minimum(below + 1, len(codes) - 1)], nearest)
+    return found
+
+
 def decode_e8m0(codes: Array) -> Array:
     """2^(code - 127), float64; 0xFF is NaN."""
     values = np.ldexp(np.ones(codes.shape), codes.astype(np.int32) - 127)
@@ -118,6 +146,8 @@ def table(name: str, bits: int) -> Array:
         values = ((codes ^ half).astype(np.int32) - half).astype(np.float64)
     elif name in ("uint4", "uint8"):
         values = codes.astype(np.float64)
+    elif name in TABLES:
+        values = np.array(TABLES[name], np.float32).astype(np.float64)
     else:
         values = decode(FLOATS[name], codes)
     values.flags.writeable = False

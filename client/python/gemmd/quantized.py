@@ -90,7 +90,8 @@ class Quantized:
         axis: where the lines are: 0 for rows (a left factor), 1 for columns (a right one). One scale for the
             tensor, or for 128 x 128 elements, needs none.
         rule: of mxfp8, mxfp6 and mxfp4: "floor" saturates what is over the largest element, "round-up" nothing. Of
-            int8 and int4 without zero points "full-range" uses the lowest code too, with scales of either sign.
+            int8, int4 and iq4-nl without zero points "full-range" uses the lowest value too, with scales of either
+            sign.
 
         The codes lie as x does, in C or Fortran order. ValueError: the format cannot hold an element, which the
         error names with the limit: NaN, infinity, and what docs/quantization.md says of each format.

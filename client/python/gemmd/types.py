@@ -15,7 +15,10 @@ from gemmd import _messages
 
 
 class ElementType(NamedTuple):
-    """One type of elements. `numpy_name` is the name of its NumPy type, `code` NumPy's type of its bits."""
+    """One type of elements. `numpy_name` is the name of its NumPy type, `code` NumPy's type of its bits.
+
+    Types whose codes have a table have no NumPy type: "".
+    """
 
     name: str
     number: int  # DataType in matrix.proto
@@ -49,7 +52,12 @@ class ElementType(NamedTuple):
     @property
     def is_quantized(self) -> bool:
         """Whether matrices of it may have scales."""
-        return self.is_integer or self.name[:3] in ("fp8", "fp6", "fp4")
+        return self.is_integer or self.has_table or self.name[:3] in ("fp8", "fp6", "fp4")
+
+    @property
+    def has_table(self) -> bool:
+        """Whether its codes are places in a table of 16 values, which no NumPy type has."""
+        return self.name in ("nf4", "bnb_fp4", "iq4_nl")
 
     @property
     def needs_scales(self) -> bool:
@@ -80,6 +88,9 @@ _TYPES = tuple(
         ("fp6_e3m2", 6, "float6_e3m2fn", "u1"),
         ("fp6_e2m3", 6, "float6_e2m3fn", "u1"),
         ("fp4_e2m1", 4, "float4_e2m1fn", "u1"),
+        ("nf4", 4, "", "u1"),
+        ("bnb_fp4", 4, "", "u1"),
+        ("iq4_nl", 4, "", "u1"),
         ("e8m0", 8, "float8_e8m0fnu", "u1"),  # of scales alone
     )
 )
@@ -87,12 +98,14 @@ _BY_NAME = {each.name: each for each in _TYPES}
 NAMES = tuple(_BY_NAME)
 _BY_NUMBER = {each.number: each for each in _TYPES}
 # tf32 is said, never guessed: a float32 array is f32.
-_BY_NUMPY_NAME = {each.numpy_name: each for each in _TYPES if each.name != "tf32"}
+_BY_NUMPY_NAME = {each.numpy_name: each for each in _TYPES if each.numpy_name and each.name != "tf32"}
 
 
 @lru_cache(maxsize=64)
 def _dtype_of(element: ElementType) -> np.dtype[Any]:
     plain = np.dtype(element.code)
+    if not element.numpy_name:
+        raise TypeError(f"NumPy has no type for {element.name}: give its codes as uint8, a byte each or two in one")
     if plain.name == element.numpy_name:
         return plain
     try:
@@ -149,7 +162,7 @@ def parse(dtype: Any) -> ElementType:
         return dtype
     if isinstance(dtype, str):
         for element in _TYPES:
-            if dtype.replace("-", "_") == element.name or dtype == element.numpy_name:
+            if dtype and (dtype.replace("-", "_") == element.name or dtype == element.numpy_name):
                 return element
     return of_dtype(np.dtype(dtype))
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "base/numbers/quant/code_table.h"
 #include "base/numbers/quant/packed_codes.h"
 #include "kernels/hopper/quant/packed.h"
 #include "kernels/hopper/quant/packed_places.h"
@@ -156,6 +157,10 @@ std::string FormatRejection(const Problem& problem) {
   }
   const DataType b = problem.b.type;
   if (!IsQuantizedType(b)) return absl::StrCat("takes B of quantized weights, not ", Name(b));
+  if (CodeTableOf(b) != nullptr) {
+    return absl::StrCat("takes B of integers or floats, not ", Name(b),
+                        ", whose codes have a table");
+  }
   const CodeFormat format = CodeFormatOf(problem);
   if (!TakesScales(format, problem.b_scaling)) {
     return absl::StrCat("takes ", ScalesTaken(hopper::quant::CodeOf(format)), " for B of ", Name(b),

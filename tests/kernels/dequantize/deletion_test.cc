@@ -3,6 +3,8 @@
 #include <string>
 #include <vector>
 
+#include "base/numbers/quant/elements.h"
+#include "base/numbers/quant/packed_codes.h"
 #include "kernels/dequantize/dequantize_launch.h"
 #include "kernels/emulator/session.h"
 #include "tests/kernels/emulator/deletions.h"
@@ -55,7 +57,39 @@ std::string Wrong(const emulator::Options& options) {
   return "";
 }
 
-DeletionCheck Decoder() { return {{"kernels/dequantize/dequantize_kernel.h"}, {}, {Wrong}}; }
+// Codes of a table, two in a byte of row-major lines: every thread reads what others brought.
+std::string WrongByTable(const emulator::Options& options) {
+  std::vector<std::uint8_t> codes(kLines * kSize / 2);
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::uint8_t>(i * 37 + 11);
+  std::vector<float> values(static_cast<std::size_t>(kLines * DequantizedPitch(kSize)), -1);
+  Dequantization d;
+  d.element = DataType::kIq4Nl;
+  d.lines = kLines;
+  d.k = kSize;
+  d.codes = codes.data();
+  d.codes_bytes = codes.size();
+  d.line_stride = kSize;
+  d.k_stride = 1;
+  d.output = DataType::kF32;
+  d.values = values.data();
+  emulator::Session session;
+  session.options = options;
+  LaunchTarget target;
+  target.emulator = &session;
+  const absl::Status status = dequantize::LaunchChecked(d, target);
+  if (!status.ok()) return std::string(status.message());
+  for (std::int64_t i = 0; i < kLines * kSize; ++i) {
+    const auto at = static_cast<std::size_t>(i / kSize * DequantizedPitch(kSize) + i % kSize);
+    if (values[at] != DecodeElement(d.element, LoadCode(codes.data(), 4, i))) {
+      return "a wrong value";
+    }
+  }
+  return "";
+}
+
+DeletionCheck Decoder() {
+  return {{"kernels/dequantize/dequantize_kernel.h"}, {}, {Wrong, WrongByTable}};
+}
 DELETION_TEST(Decoder)
 
 }  // namespace

@@ -190,7 +190,8 @@ INSTANTIATE_TEST_SUITE_P(All, Dequantize, ::testing::ValuesIn(Formats()), [](con
 TEST(DequantizeCodes, AreAllDecoded) {
   for (const DataType type :
        {DataType::kInt8, DataType::kUint8, DataType::kInt4, DataType::kUint4, DataType::kFp8E4M3,
-        DataType::kFp8E5M2, DataType::kFp6E3M2, DataType::kFp6E2M3, DataType::kFp4E2M1}) {
+        DataType::kFp8E5M2, DataType::kFp6E3M2, DataType::kFp6E2M3, DataType::kFp4E2M1,
+        DataType::kNf4, DataType::kBnbFp4, DataType::kIq4Nl}) {
     QuantizedOperand operand;
     const std::int64_t codes = std::int64_t{1} << SizeBits(type);
     operand.layout = {type, 1, codes, Order::kRowMajor, codes};

@@ -115,6 +115,11 @@ const BadCall kBadCalls[] = {
        c->a = OperandSpec();
        c->a->data = Plane(DataType::kFp6E3M2, 5, 70);
      }},
+    {"b.scales is missing; nf4 goes with scales",
+     [](MatmulCall* c) {
+       c->b = OperandSpec();
+       c->b->data = Plane(DataType::kNf4, 70, 6);
+     }},
     {"b.zero_points is set, and b.scales is missing", [](MatmulCall* c) { c->b->scales.reset(); }},
     {"a.tensor_scale is set, and a.scales is missing", [](MatmulCall* c) { c->a->scales.reset(); }},
     {"b.offsets is set, and b.scales is missing",
@@ -125,6 +130,8 @@ const BadCall kBadCalls[] = {
      }},
     {"a.offsets is set, and a.data.type is fp4_e2m1; only integers have offsets",
      [](MatmulCall* c) { c->a->offsets = c->a->scales; }},
+    {"b.zero_points is set, and b.data.type is iq4_nl; only integers have zero points",
+     [](MatmulCall* c) { c->b->data.type = DataType::kIq4Nl; }},
     {"b.offsets is set beside b.zero_points; a block has one of both",
      [](MatmulCall* c) { c->b->offsets = c->b->scales; }},
     {"b.offsets.type is f32; it must be that of b.scales, f16",
@@ -194,6 +201,12 @@ const BadCall kBadCalls[] = {
     {"b.quantization is blocks of 1 x 8; of uint4 they must be 1 x 16 (f16, bf16, f32), 1 x 32 "
      "(f16, bf16, f32), 1 x 64 (f16, bf16, f32), 1 x 128 (f16, bf16, f32)",
      [](MatmulCall* c) { c->b->blocks->block_k = 8; }},
+    {"b.quantization is blocks of 1 x 256; of nf4 they must be 1 x 16 (f16, bf16, f32), 1 x 32 "
+     "(f16, bf16, f32), 1 x 64 (f16, bf16, f32), 1 x 128 (f16, bf16, f32)",
+     [](MatmulCall* c) {
+       c->b->data.type = DataType::kNf4;
+       c->b->blocks->block_k = 256;
+     }},
     {"a.quantization is blocks of 1 x 64; of fp8_e5m2 they must be 1 x 128 (f32), 128 x 128 (f32), "
      "1 x 32 (e8m0)",
      [](MatmulCall* c) {

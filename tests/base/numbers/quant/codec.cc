@@ -24,7 +24,8 @@ namespace {
 constexpr DataType kTypes[] = {DataType::kFp8E4M3, DataType::kFp8E5M2, DataType::kFp6E3M2,
                                DataType::kFp6E2M3, DataType::kFp4E2M1, DataType::kE8M0,
                                DataType::kInt8,    DataType::kUint8,   DataType::kInt4,
-                               DataType::kUint4};
+                               DataType::kUint4,   DataType::kNf4,     DataType::kBnbFp4,
+                               DataType::kIq4Nl};
 
 template <typename Item>
 std::vector<Item> ReadAll() {

@@ -38,6 +38,49 @@ inline void PrintTo(const ElementCase& element, std::ostream* out) {
   *out << std::string(Name(element.type));
 }
 
+struct TableValue {
+  double value;
+  int code;
+};
+
+// The values of a type whose codes have a table, ascending, each once; empty for other types.
+inline const std::vector<TableValue>& TableValues(DataType type) {
+  static const std::vector<TableValue> nf4 = {
+      {-1.0, 0},
+      {-0.6961928009986877, 1},
+      {-0.5250730514526367, 2},
+      {-0.39491748809814453, 3},
+      {-0.28444138169288635, 4},
+      {-0.18477343022823334, 5},
+      {-0.09105003625154495, 6},
+      {0.0, 7},
+      {0.07958029955625534, 8},
+      {0.16093020141124725, 9},
+      {0.24611230194568634, 10},
+      {0.33791524171829224, 11},
+      {0.44070982933044434, 12},
+      {0.5626170039176941, 13},
+      {0.7229568362236023, 14},
+      {1.0, 15},
+  };
+  constexpr float kThird = 1 / 3.0F;
+  constexpr float kSixth = 1 / 6.0F;
+  constexpr float kLeast = 0.0625F / 12;
+  static const std::vector<TableValue> bnb_fp4 = {
+      {-1.0, 11},    {-2 * kThird, 10}, {-0.5, 13}, {-kThird, 12},   {-0.25, 15},
+      {-kSixth, 14}, {-kLeast, 9},      {0.0, 0},   {kLeast, 1},     {kSixth, 6},
+      {0.25, 7},     {kThird, 4},       {0.5, 5},   {2 * kThird, 2}, {1.0, 3},
+  };
+  static const std::vector<TableValue> iq4_nl = {
+      {-127, 0}, {-104, 1}, {-83, 2}, {-65, 3}, {-49, 4}, {-35, 5}, {-22, 6}, {-10, 7},
+      {1, 8},    {13, 9},   {25, 10}, {38, 11}, {53, 12}, {69, 13}, {89, 14}, {113, 15},
+  };
+  static const std::vector<TableValue> none;
+  if (type == DataType::kNf4) return nf4;
+  if (type == DataType::kBnbFp4) return bnb_fp4;
+  return type == DataType::kIq4Nl ? iq4_nl : none;
+}
+
 // A step up from zero in subnormal units, doubling at each exponent: no formula of fields.
 inline std::vector<double> FiniteValues(const ElementCase& element) {
   std::vector<double> values;

@@ -96,6 +96,84 @@ TEST_P(FloatElements, GoesUpWhereTheRandomBitsAreBelowTheFraction) {
 INSTANTIATE_TEST_SUITE_P(Types, FloatElements, ::testing::ValuesIn(testing::FloatCases()),
                          [](const auto& info) { return std::string(Name(info.param.type)); });
 
+class TableElements : public ::testing::TestWithParam<DataType> {};
+
+TEST_P(TableElements, EveryCodeIsItsTables) {
+  const auto& table = testing::TableValues(GetParam());
+  for (const testing::TableValue& each : table) {
+    const auto code = static_cast<std::uint32_t>(each.code);
+    EXPECT_EQ(DecodeElement(GetParam(), code), each.value) << code;
+    EXPECT_EQ(DecodeElement(GetParam(), code | 0xf0u), each.value) << code;
+    EXPECT_EQ(Nearest(GetParam(), each.value), code);
+    EXPECT_EQ(EncodeElement(GetParam(), each.value, 0, {true, 3}, 5), code);
+  }
+  EXPECT_EQ(LowestElement(GetParam()), table.front().value);
+  EXPECT_EQ(LargestElement(GetParam()), table.back().value);
+}
+
+TEST_P(TableElements, RoundsToNearestWithTiesToEvenAndSaturates) {
+  const auto& table = testing::TableValues(GetParam());
+  for (std::size_t i = 0; i + 1 < table.size(); ++i) {
+    const double middle = (table[i].value + table[i + 1].value) / 2;
+    const auto below = static_cast<std::uint32_t>(table[i].code);
+    const auto above = static_cast<std::uint32_t>(table[i + 1].code);
+    EXPECT_EQ(Nearest(GetParam(), middle), below % 2 == 0 ? below : above) << middle;
+    EXPECT_EQ(Nearest(GetParam(), std::nextafter(middle, -HUGE_VAL)), below) << middle;
+    EXPECT_EQ(Nearest(GetParam(), std::nextafter(middle, HUGE_VAL)), above) << middle;
+  }
+  const auto lowest = static_cast<std::uint32_t>(table.front().code);
+  const auto largest = static_cast<std::uint32_t>(table.back().code);
+  for (const double value : {2 * table.back().value, HUGE_VAL}) {
+    EXPECT_EQ(Nearest(GetParam(), value), largest);
+    EXPECT_EQ(Nearest(GetParam(), -value), lowest);
+    EXPECT_EQ(EncodeElement(GetParam(), value, 0, {true, 3}, 5), largest);
+  }
+  EXPECT_EQ(Nearest(GetParam(), std::nan("")), largest);
+}
+
+TEST_P(TableElements, GoesUpAsOftenAsTheFractionSays) {
+  const auto& table = testing::TableValues(GetParam());
+  constexpr int kDraws = 4000;
+  for (std::size_t i = 0; i + 1 < table.size(); ++i) {
+    const double value = table[i].value + 0.25 * (table[i + 1].value - table[i].value);
+    int ups = 0;
+    for (std::uint64_t index = 0; index < kDraws; ++index) {
+      const std::uint32_t code = EncodeElement(GetParam(), value, 0, {true, 9}, index);
+      ups += code == static_cast<std::uint32_t>(table[i + 1].code) ? 1 : 0;
+      ASSERT_TRUE(code == static_cast<std::uint32_t>(table[i].code) ||
+                  code == static_cast<std::uint32_t>(table[i + 1].code));
+    }
+    EXPECT_NEAR(ups, kDraws / 4, 150) << value;  // more than five deviations
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Types, TableElements,
+                         ::testing::Values(DataType::kNf4, DataType::kBnbFp4, DataType::kIq4Nl),
+                         [](const auto& info) { return std::string(Name(info.param)); });
+
+// QLoRA's definition: quantiles of the normal distribution, eight below 0 and seven above it.
+TEST(Elements, Nf4IsMadeOfQuantiles) {
+  const auto quantile = [](double probability) {
+    double low = -10;
+    double high = 10;
+    for (int i = 0; i < 100; ++i) {
+      const double middle = (low + high) / 2;
+      (std::erfc(-middle / std::sqrt(2.0)) / 2 < probability ? low : high) = middle;
+    }
+    return low;
+  };
+  constexpr double kOuter = 0.9677083;
+  const double largest = quantile(kOuter);
+  for (int code = 0; code < 16; ++code) {
+    // There are 9 points from kOuter to a half, and 8, the last of which is 0.
+    const double probability = code < 7 ? 1 - (kOuter + (0.5 - kOuter) * code / 7)
+                                        : kOuter + (0.5 - kOuter) * (15 - code) / 8;
+    EXPECT_NEAR(DecodeElement(DataType::kNf4, static_cast<std::uint32_t>(code)),
+                quantile(probability) / largest, 1e-6)
+        << code;
+  }
+}
+
 TEST(Elements, BinaryThirtyTwoIsTheProcessors) {
   std::mt19937 random(3);
   for (int i = 0; i < 100000; ++i) {

@@ -56,6 +56,16 @@ inline int CompareProducts(double a, double b, double c, double d) {
          static_cast<int>(left.integer < right.integer);
 }
 
+// The sign of value - boundary * unit, of any value and boundary, and a unit that is at least 0.
+inline int CompareWithMultiple(double value, double boundary, double unit) {
+  if (value < 0 || boundary < 0) {
+    if (value >= 0) return value > 0 || unit > 0 ? 1 : 0;
+    if (boundary >= 0) return -1;
+    return CompareProducts(-boundary, unit, -value, 1);
+  }
+  return CompareProducts(value, 1, boundary, unit);
+}
+
 // The index of the value nearest to value / unit, the even one of two; `ascending` begins with 0.
 inline std::size_t NearestIndex(const std::vector<double>& ascending, double value, double unit) {
   std::size_t low = 0;

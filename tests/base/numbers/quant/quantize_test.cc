@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "base/numbers/quant/elements.h"
 #include "base/numbers/quant/packed_codes.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -63,6 +64,7 @@ Integers IntegersOf(DataType type) {
 }
 
 double LargestOf(DataType type) {
+  if (!testing::TableValues(type).empty()) return testing::TableValues(type).back().value;
   const Integers integers = IntegersOf(type);
   if (integers.are) return integers.highest;
   static const std::map<DataType, double> largest = [] {
@@ -181,6 +183,7 @@ Sample Draw(const QuantFormat& format, std::mt19937* random) {
     if (below(32) == 0) value = std::ldexp(value, below(40) - 34);
     value = std::ldexp(value, exponent);
     double most = format.scaling.type == DataType::kF16 ? 4e5 : 3.4028234e38;
+    if (LargestOf(format.element) == 1) most = format.scaling.type == DataType::kF16 ? 6e4 : 3.3e38;
     if (format.scaling.type == DataType::kF16 && format.scaling.has_offsets) most = 6e4;
     if (!HasSign(format)) value = std::abs(value);
     sample.values.push_back(static_cast<float>(std::clamp(value, -most, most)));
@@ -265,7 +268,9 @@ class Formats : public ::testing::TestWithParam<NamedFormat> {
       ASSERT_EQ(zero_point, std::min(integers.lowest + steps, integers.highest));
     } else if (HasRule(format, options.scale_rule) && options.scale_rule == ScaleRule::kFullRange) {
       const std::uint32_t sign = SignBit(format.scaling.type);
-      ASSERT_TRUE(IsNearestScale(format.scaling.type, code & ~sign, magnitude, -integers.lowest));
+      const double lowest =
+          integers.are ? integers.lowest : testing::TableValues(format.element).front().value;
+      ASSERT_TRUE(IsNearestScale(format.scaling.type, code & ~sign, magnitude, -lowest));
       ASSERT_EQ((code & sign) != 0, high > -low);
     } else {
       const double unit = LargestOf(format.element) * quantized_->tensor_scale;
@@ -293,6 +298,13 @@ class Formats : public ::testing::TestWithParam<NamedFormat> {
     const std::uint32_t bits = BitsOfElement(rounding.seed, index);
     const Integers integers = IntegersOf(format.element);
     double expected;
+    if (!testing::TableValues(format.element).empty()) {
+      const int code = scale == 0 ? 0 : CodeInTable(value, scale, rounding, bits);
+      ASSERT_EQ(DecodeElement(format.element, quantized_->view().code(line, k)) * scale,
+                DecodeElement(format.element, static_cast<std::uint32_t>(code)) * scale)
+          << value << " / " << scale << ", code " << code;
+      return;
+    }
     if (integers.are) {
       int rounded = scale == 0 ? 0 : Rounded(std::abs(value), scale, rounding, bits);
       if (value < 0) rounded = -rounded;
@@ -316,6 +328,29 @@ class Formats : public ::testing::TestWithParam<NamedFormat> {
     if (stated != 0) {
       ASSERT_EQ(std::signbit(stated), std::signbit(expected));
     }
+  }
+
+  // The code of value / scale. REQUIRES: scale > 0.
+  int CodeInTable(double value, double scale, const Rounding& rounding, std::uint32_t bits) const {
+    const auto& table = testing::TableValues(quantized_->format.element);
+    std::size_t low = 0;
+    while (low + 1 < table.size() &&
+           testing::CompareWithMultiple(value, table[low + 1].value, scale) >= 0) {
+      ++low;
+    }
+    if (low + 1 == table.size() ||
+        testing::CompareWithMultiple(value, table[low].value, scale) <= 0) {
+      return table[low].code;
+    }
+    const testing::TableValue& below = table[low];
+    const testing::TableValue& above = table[low + 1];
+    if (rounding.is_stochastic) {
+      const double fraction = (value / scale - below.value) / (above.value - below.value);
+      return fraction * 0x1p32 > bits ? above.code : below.code;
+    }
+    const int side = testing::CompareWithMultiple(2 * value, below.value + above.value, scale);
+    if (side == 0) return below.code % 2 == 0 ? below.code : above.code;
+    return side < 0 ? below.code : above.code;
   }
 
   const std::vector<double>& Values(DataType type) {
@@ -450,6 +485,12 @@ TEST_P(Formats, TheLastValueInRangeIsHeldAndTheNextRefusedByPlace) {
     return std::string(quantized.status().message());
   };
   constexpr float kLargest = std::numeric_limits<float>::max();
+  if (format.scaling.type == DataType::kBf16 && LargestOf(format.element) == 1) {
+    const auto limit = static_cast<float>(0x1.ffp127);  // half a step past the largest bf16
+    EXPECT_TRUE(quantize(0, std::nextafter(limit, 0.0f)).ok());
+    EXPECT_THAT(refusal(0, limit), ::testing::EndsWith("below 3.39618e+38; f32 scales hold more"));
+    return;
+  }
   if (format.scaling.type != DataType::kF16) {
     EXPECT_TRUE(quantize(0, kLargest).ok());
     if (HasSign(format)) {
@@ -477,14 +518,19 @@ TEST_P(Formats, TheLastValueInRangeIsHeldAndTheNextRefusedByPlace) {
     return;
   }
   const bool is_affine = format.scaling.has_zero_points;
-  const float limit = is_affine ? 15 * 65520 : 7 * 65520;
+  const float codes = is_affine ? 15 : static_cast<float>(LargestOf(format.element));
+  const float limit = codes * 65520;
   const auto largest = quantize(0, std::nextafter(limit, 0.0f));
   ASSERT_TRUE(largest.ok());
-  EXPECT_EQ(largest->view().value(1, 7), (is_affine ? 15 : 7) * 65504);
+  EXPECT_EQ(largest->view().value(1, 7), codes * 65504);
   EXPECT_THAT(refusal(0, limit), ::testing::StartsWith(absl::StrCat("element (1, 7) is ", limit,
                                                                     ": ", Name(format.element))));
   EXPECT_THAT(refusal(0, limit),
               ::testing::HasSubstr(absl::StrCat(is_affine ? "less than " : "below ", limit)));
+  if (!IntegersOf(format.element).are) {
+    EXPECT_FALSE(quantize(-limit, 10).ok());
+    return;
+  }
   EXPECT_TRUE(quantize(-400000, 400000).ok());
   EXPECT_EQ(quantize(-500000, 500000).ok(), false);
   EXPECT_EQ(quantize(-480000, 10).ok(), is_affine);

@@ -159,6 +159,9 @@ TEST(Packing, SaysWhatItDoesNotTake) {
             "takes e8m0 scales of 1 x 32 for B of fp6_e2m3, not f16/1x64");
   problem.b.type = DataType::kBf16;
   EXPECT_EQ(PackingRejection(problem), "takes B of quantized weights, not bf16");
+  problem.b.type = DataType::kNf4;
+  EXPECT_EQ(PackingRejection(problem),
+            "takes B of integers or floats, not nf4, whose codes have a table");
   problem.b.type = DataType::kInt8;
   constexpr char kOfInt8[] =
       "takes f32 scales of 1 x 32, 1 x 64, 1 x 128, of 128 x 128 or of all of K for B of int8, "
