@@ -35,7 +35,7 @@ std::vector<Sha256Digest> ChunkDigests(absl::string_view plane, int threads) {
 }
 
 Sha256Digest OperandDigest(DataType stored, const std::vector<DigestPlane>& planes,
-                           const std::optional<BlockScaling>& blocks) {
+                           const std::optional<BlockScaling>& blocks, const KOrder& order) {
   Sha256 hash;
   std::string text(kDomain);
   AppendLittleEndian(WireNumber(stored), &text);
@@ -55,6 +55,9 @@ Sha256Digest OperandDigest(DataType stored, const std::vector<DigestPlane>& plan
     AppendLittleEndian(blocks->block_k, &text);
     AppendLittleEndian(blocks->block_lines, &text);
     AppendLittleEndian(std::uint32_t{blocks->is_tiled ? 1u : 0u}, &text);
+  }
+  if (order != nullptr) {
+    for (const std::uint32_t place : *order) AppendLittleEndian(place, &text);
   }
   hash.Update(text);
   return hash.Finish();

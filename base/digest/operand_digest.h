@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "base/digest/sha256.h"
 #include "base/numbers/types.h"
+#include "base/order/k_order.h"
 
 namespace gemmd {
 
@@ -30,9 +31,10 @@ struct DigestPlane {
 // threads compute them, this one included, if there is enough for each.
 std::vector<Sha256Digest> ChunkDigests(absl::string_view plane, int threads = 1);
 
-// `blocks`: those of scales and zero points, where there are any along K.
-// REQUIRES: planes in the order of their names.
+// `blocks`: those of scales and zero points, where there are any along K. `order`: of K.
+// REQUIRES: planes in the order of their names; blocks, where there is an order.
 Sha256Digest OperandDigest(DataType stored, const std::vector<DigestPlane>& planes,
-                           const std::optional<BlockScaling>& blocks = std::nullopt);
+                           const std::optional<BlockScaling>& blocks = std::nullopt,
+                           const KOrder& order = nullptr);
 
 }  // namespace gemmd

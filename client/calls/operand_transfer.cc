@@ -54,6 +54,7 @@ struct Arrival {
 struct Arrivals {
   std::array<Arrival, std::size(kPlaneNames)> planes;
   std::optional<BlockScaling> blocks;
+  KOrder k_order;
 };
 
 absl::Status Expect(const v1::Plane& plane, Arrival* arrival) {
@@ -84,6 +85,18 @@ absl::Status Take(const v1::Chunk& chunk, const PayloadViews& payload, Arrivals*
   return absl::OkStatus();
 }
 
+// Its K is one of the two dimensions: only a product says which.
+absl::Status TakeOrder(const v1::Operand& operand, Arrivals* arrivals) {
+  const std::uint64_t places = operand.k_order().size() / sizeof(std::uint32_t);
+  absl::StatusOr<KOrder> order = OrderOf(operand, places);
+  if (!order.ok()) return BadAnswer(order.status().message());
+  if (*order != nullptr && places != operand.data().rows() && places != operand.data().columns()) {
+    return BadAnswer(absl::StrCat("k_order has ", places, " places, and no dimension has"));
+  }
+  arrivals->k_order = *std::move(order);
+  return absl::OkStatus();
+}
+
 absl::Status TakeMessage(const grpc::ByteBuffer& bytes, bool is_first, Arrivals* arrivals) {
   std::vector<grpc::Slice> slices;
   if (!bytes.Dump(&slices).ok()) return BadAnswer("a message cannot be read");
@@ -107,6 +120,7 @@ absl::Status TakeMessage(const grpc::ByteBuffer& bytes, bool is_first, Arrivals*
   if (message.operand().has_quantization()) {
     arrivals->blocks = BlocksOf(message.operand().quantization());
   }
+  status.Update(TakeOrder(message.operand(), arrivals));
   return status;
 }
 
@@ -242,6 +256,7 @@ CallEnd Download(BlockingCall& call, const v1::DownloadRequest& request,
   (*operand)->tensor_scale = std::move(planes[v1::TENSOR_SCALE]);
   (*operand)->offsets = std::move(planes[v1::OFFSETS]);
   (*operand)->blocks = arrivals.blocks;
+  (*operand)->k_order = std::move(arrivals.k_order);
   return end;
 }
 

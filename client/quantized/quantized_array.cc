@@ -96,6 +96,7 @@ absl::StatusOr<InlineOperand> ToOperand(const QuantizedArray& array, Side side) 
   if (!scales.ok()) return scales.status();
   InlineOperand operand(*std::move(data), *std::move(scales));
   operand.blocks = planes.blocks;
+  operand.k_order = array.k_order;
   if (planes.zero_points) {
     absl::StatusOr<Matrix> made = Matrix::Create(*planes.zero_points, array.zero_points);
     if (!made.ok()) return made.status();
@@ -122,14 +123,14 @@ absl::StatusOr<Matrix> Dequantize(const QuantizedArray& array) {
   if (!size.ok()) return size.status();
   std::string bytes(*size, '\0');
   const QuantizedView view = array.view();
-  char* next = bytes.data();
-  for (std::uint64_t row = 0; row < array.rows; ++row) {
-    for (std::uint64_t column = 0; column < array.columns; ++column, next += sizeof(float)) {
-      const bool k_is_rows = array.k_axis == KAxis::kRows;
-      const auto value =
-          static_cast<float>(view.value(static_cast<std::int64_t>(k_is_rows ? column : row),
-                                        static_cast<std::int64_t>(k_is_rows ? row : column)));
-      std::memcpy(next, &value, sizeof value);
+  const bool k_is_rows = array.k_axis == KAxis::kRows;
+  for (std::uint64_t line = 0; line < array.lines(); ++line) {
+    for (std::uint64_t i = 0; i < array.k(); ++i) {
+      const auto value = static_cast<float>(
+          view.value(static_cast<std::int64_t>(line), static_cast<std::int64_t>(i)));
+      const std::uint64_t k = array.k_order == nullptr ? i : (*array.k_order)[i];
+      const std::uint64_t at = k_is_rows ? k * array.columns + line : line * array.columns + k;
+      std::memcpy(bytes.data() + at * sizeof value, &value, sizeof value);
     }
   }
   return Matrix::Create(format, std::move(bytes));

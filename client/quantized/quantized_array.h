@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/numbers/quant/quantize.h"
+#include "base/order/k_order.h"
 #include "client/bytes.h"
 #include "client/matrix.h"
 #include "client/wire/inline_operand.h"
@@ -44,6 +45,8 @@ struct QuantizedArray {
   Bytes zero_points;
   Bytes offsets;
   float tensor_scale = 1;
+  // Null: K lies in order; else element i of a line is place k_order[i] of K (base/order).
+  KOrder k_order;
 
   std::uint64_t lines() const { return k_axis == KAxis::kRows ? columns : rows; }
   std::uint64_t k() const { return k_axis == KAxis::kRows ? rows : columns; }

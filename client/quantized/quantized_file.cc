@@ -306,6 +306,10 @@ absl::StatusOr<QuantizedArray> ReadQuantizedFile(const std::string& path) {
 }
 
 absl::Status WriteQuantizedFile(const std::string& path, const QuantizedArray& array) {
+  if (array.k_order != nullptr) {
+    return absl::UnimplementedError(absl::StrCat(
+        path, ": the matrix has an order of K (act-order), for which containers have no place"));
+  }
   const absl::StatusOr<std::vector<Plane>> planes = PlanesOf(array);
   if (!planes.ok()) return Annotate(path, planes.status());
   SafetensorsHeader header;

@@ -37,7 +37,7 @@ bool IsQuantizedFile(const std::string& path);
 
 absl::StatusOr<QuantizedArray> ReadQuantizedFile(const std::string& path);
 
-// Whole or not at all (file.h).
+// Whole or not at all (file.h). UNIMPLEMENTED: the matrix has an order of K.
 absl::Status WriteQuantizedFile(const std::string& path, const QuantizedArray& array);
 
 }  // namespace gemmd::client

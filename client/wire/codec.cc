@@ -32,6 +32,7 @@ struct Encoder {
       }
     }
     if (operand.blocks) SetBlocks(*operand.blocks, wire.mutable_quantization());
+    SetOrder(operand.k_order, &wire);
   }
 
   void operator()(OperandSource&& operand) const {
@@ -120,6 +121,42 @@ absl::Status CheckDestination(const EncodedMatmul& request) {
   return absl::OkStatus();
 }
 
+// A copy of the operand in that order of K. Null: its blocks would be parted, or K is another.
+std::optional<Matrix> InOrder(const InlineOperand& operand, bool k_is_columns,
+                              const std::vector<std::uint32_t>& order) {
+  const MatrixFormat& format = operand.data.format();
+  const std::uint64_t k = k_is_columns ? format.columns : format.rows;
+  if (operand.blocks || SizeBits(format.type) < 8 || order.size() != k) return std::nullopt;
+  std::string bytes(operand.data.bytes());
+  const std::uint64_t element = BytesOf(format.type);
+  const bool k_is_inner = k_is_columns == (format.order == Order::kRowMajor);
+  KLines lines;
+  lines.data = bytes.data();
+  lines.element_bytes = element;
+  lines.lines = k_is_columns ? format.rows : format.columns;
+  lines.line_step = (k_is_inner ? format.stride() : 1) * element;
+  lines.k_step = (k_is_inner ? 1 : format.stride()) * element;
+  gemmd::PutInOrder(order, lines);
+  absl::StatusOr<Matrix> made = Matrix::Create(format, std::move(bytes));
+  if (!made.ok()) return std::nullopt;
+  return *std::move(made);
+}
+
+// An operand that goes along with an order of K needs none where the other one, which goes along
+// too, is put in that order here. Where it cannot be, the server says why.
+void PutInOrder(const MatmulOptions& options, MatmulInputs& inputs) {
+  auto* const a = std::get_if<InlineOperand>(&inputs.a);
+  auto* const b = std::get_if<InlineOperand>(&inputs.b);
+  if (a == nullptr || b == nullptr || (a->k_order == nullptr) == (b->k_order == nullptr)) return;
+  InlineOperand& ordered = a->k_order != nullptr ? *a : *b;
+  InlineOperand& other = a->k_order != nullptr ? *b : *a;
+  const bool k_is_columns = &other == a ? !options.transpose_a : options.transpose_b;
+  std::optional<Matrix> made = InOrder(other, k_is_columns, *ordered.k_order);
+  if (!made) return;
+  other.data = *std::move(made);
+  ordered.k_order = nullptr;
+}
+
 }  // namespace
 
 std::uint64_t ExpectedResult::max_bytes() const {
@@ -138,6 +175,7 @@ std::uint64_t ExpectedResult::answer_bytes() const {
 
 std::shared_ptr<const EncodedMatmul> Encode(MatmulInputs inputs, const MatmulOptions& options) {
   const auto request = std::make_shared<EncodedMatmul>();
+  PutInOrder(options, inputs);
   request->expected = Expect(inputs, options);
   request->is_in_place = IsInPlace(inputs, options);
   v1::MatmulHeader& header = request->header;

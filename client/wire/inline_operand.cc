@@ -1,5 +1,10 @@
 #include "client/wire/inline_operand.h"
 
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
 namespace gemmd::client {
 namespace {
 
@@ -62,6 +67,20 @@ const v1::Plane* FindPlane(v1::PlaneName name, const v1::Operand& operand) {
     default:
       return nullptr;
   }
+}
+
+void SetOrder(const KOrder& order, v1::Operand* operand) {
+  if (order == nullptr) return;
+  operand->set_k_order(order->data(), order->size() * sizeof(std::uint32_t));
+}
+
+absl::StatusOr<KOrder> OrderOf(const v1::Operand& operand, std::uint64_t k) {
+  const std::string& bytes = operand.k_order();
+  if (bytes.empty()) return KOrder();
+  std::vector<std::uint32_t> order(bytes.size() / sizeof(std::uint32_t));
+  std::memcpy(order.data(), bytes.data(), order.size() * sizeof(std::uint32_t));
+  if (absl::Status s = CheckKOrder("k_order", order, k); !s.ok()) return s;
+  return std::make_shared<const std::vector<std::uint32_t>>(std::move(order));
 }
 
 void SetBlocks(const BlockScaling& blocks, v1::Quantization* wire) {

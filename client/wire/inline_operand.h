@@ -6,7 +6,9 @@
 #include <optional>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "base/numbers/scaling.h"
+#include "base/order/k_order.h"
 #include "client/matrix.h"
 #include "gemmd/v1/matrix.pb.h"
 
@@ -32,6 +34,9 @@ struct InlineOperand {
   // The blocks of scales, zero points and offsets, which then have the shape of the data but for a
   // place for each block.
   std::optional<BlockScaling> blocks;
+  // Null: K lies in the order of the product. An order is of blocks, and of operands that stay:
+  // Encode() puts the other operand in it instead, where both go along with the request.
+  KOrder k_order;
 
   // Null: it has none.
   const Matrix* plane(v1::PlaneName name) const;
@@ -43,6 +48,9 @@ v1::Plane* MutablePlane(v1::PlaneName name, v1::Operand* operand);
 // Null where the operand has none.
 const v1::Plane* FindPlane(v1::PlaneName name, const v1::Operand& operand);
 
+void SetOrder(const KOrder& order, v1::Operand* operand);
+// INVALID_ARGUMENT: it is no order of K.
+absl::StatusOr<KOrder> OrderOf(const v1::Operand& operand, std::uint64_t k);
 void SetBlocks(const BlockScaling& blocks, v1::Quantization* wire);
 BlockScaling BlocksOf(const v1::Quantization& wire);
 

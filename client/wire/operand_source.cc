@@ -42,7 +42,8 @@ absl::StatusOr<OperandSource> OperandSource::Create(InlineOperand operand) {
     if (absl::Status status = CheckStorable(*matrix); !status.ok()) return status;
     planes.push_back(Hash(name, *matrix));
   }
-  std::string digest = ToBytes(OperandDigest(operand.data.format().type, planes, operand.blocks));
+  std::string digest =
+      ToBytes(OperandDigest(operand.data.format().type, planes, operand.blocks, operand.k_order));
   return OperandSource(
       std::make_shared<const Content>(Content{std::move(operand), std::move(digest)}));
 }
@@ -57,6 +58,7 @@ v1::Operand OperandSource::Describe() const {
   if (content_->operand.blocks) {
     SetBlocks(*content_->operand.blocks, operand.mutable_quantization());
   }
+  SetOrder(content_->operand.k_order, &operand);
   return operand;
 }
 

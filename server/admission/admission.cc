@@ -224,6 +224,7 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::AdmitNow(
   completion.held.residents = std::move(resolved->residents);
   completion.held.shared = std::move(resolved->shared);
   completion.held.quota = std::move(*quota);
+  completion.ordering = std::move(resolved->ordering);
   completion.held.quota.OweDeviceTime(job.cost.device_us);
   if (IsSentBack(resolved->call)) {
     // Until it is sent.
@@ -279,8 +280,11 @@ absl::StatusOr<Admission::ResolvedHeader> Admission::ResolveHeader(const MatmulC
     return absl::UnimplementedError(
         "verification.vectors is set: this server verifies no products");
   }
+  absl::StatusOr<Ordering> ordering = OrderingOf(call, *problem);
+  if (!ordering.ok()) return ordering.status();
   absl::StatusOr<SharedOperands> shared = SharedOperands::Find(regions_, call, *problem);
   if (!shared.ok()) return shared.status();
+  resolved.ordering = *std::move(ordering);
   resolved.problem = *std::move(problem);
   resolved.residents = *std::move(residents);
   resolved.shared = *std::move(shared);
@@ -334,8 +338,14 @@ absl::Status Admission::Submit(std::uint64_t request_id, std::unique_ptr<Admitte
   const TimeNs read_start = clock_->Now();
   if (absl::Status s = completion.held.shared.Read(completion.held.placed); !s.ok()) return s;
   Scheduler* const scheduler = request->scheduler;
-  if (!completion.held.shared.empty()) {
+  const Ordering& ordering = completion.ordering;
+  if (ordering.order != nullptr) {
+    PutInOrder(ordering, completion.problem, completion.held.OwnMemory(ordering.plane()));
+  }
+  if (!completion.held.shared.empty() || ordering.order != nullptr) {
     times.spans.push_back({Stage::kReceive, read_start, clock_->Now()});
+  }
+  if (!completion.held.shared.empty()) {
     // Operands in memory of the device's own are not copied, which the header did not tell.
     job.cost = scheduler->cost().Predict(job.work);
   }

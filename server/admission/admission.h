@@ -188,6 +188,7 @@ class Admission {
   struct ResolvedHeader {
     MatmulCall call;  // completed by what its resident operands are
     Problem problem;
+    Ordering ordering;
     ResidentOperands residents;
     SharedOperands shared;
   };

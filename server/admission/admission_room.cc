@@ -251,6 +251,16 @@ absl::Status Admission::AllocateHost(const ResolvedHeader& resolved, Share* shar
   absl::StatusOr<SharedOperands::Placed> placed = resolved.shared.PlaceOn(device);
   if (!placed.ok()) return placed.status();
   completion->held.placed = *std::move(placed);
+  const Ordering& ordering = resolved.ordering;
+  const Holdings& held = completion->held;
+  const bool is_own = held.payload->memory(ordering.plane()) != nullptr ||
+                      resolved.shared.CopyOf(ordering.plane(), held.placed) != nullptr;
+  if (ordering.order != nullptr && !is_own) {
+    const absl::string_view other = Name(ordering.operand);
+    return absl::UnimplementedError(absl::StrCat(
+        other, ".shared is set, and the resident operand has a k_order: ", device->traits().name,
+        " uses shared memory in place, where ", other, " cannot be put in that order; send it"));
+  }
   if (call.verification_vectors != 0 && SharedOperands::AnyInPlace(completion->held.placed)) {
     return absl::UnimplementedError(absl::StrCat(
         "verification.vectors is ", call.verification_vectors, ", and ", device->traits().name,

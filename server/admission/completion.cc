@@ -94,6 +94,11 @@ absl::Status StatusOf(const absl::StatusOr<double>& residual, const Completion& 
 
 }  // namespace
 
+char* Holdings::OwnMemory(WorkPlane plane) const {
+  char* const sent = payload->memory(plane);
+  return sent != nullptr ? sent : shared.CopyOf(plane, placed);
+}
+
 void Complete(std::unique_ptr<Completion> completion, absl::Status status, Receipt receipt) {
   if (!status.ok() || completion->verification_vectors == 0) {
     Conclude(std::move(completion), std::move(status), std::move(receipt));

@@ -12,6 +12,7 @@
 #include "kernels/gemm.h"
 #include "server/admission/inline_payload.h"
 #include "server/admission/memory_shares.h"
+#include "server/admission/ordering.h"
 #include "server/admission/resident_operands.h"
 #include "server/admission/shared_operands.h"
 #include "server/device/device.h"
@@ -46,6 +47,10 @@ struct Holdings {
   ResidentOperands residents;
   std::vector<HostPiece> memory;
   std::unique_ptr<InlinePayload> payload;
+
+  // The bytes of a plane that came with the request, and that nobody else reads; null: they are
+  // used where they are.
+  char* OwnMemory(WorkPlane plane) const;
 };
 
 // A request from its admission to the report to its caller.
@@ -63,6 +68,7 @@ struct Completion {
   int verification_vectors = 0;
   const Kernel* kernel = nullptr;
   Problem problem;
+  Ordering ordering;
   Holdings held;
   HostBuffer d;
   std::unique_ptr<PendingResult> kept;  // has D's memory; null: D is not to stay here

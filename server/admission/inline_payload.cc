@@ -125,6 +125,10 @@ std::uint64_t InlinePayload::received_bytes() const {
   return bytes;
 }
 
+char* InlinePayload::memory(WorkPlane plane) const {
+  return planes_[plane] == nullptr ? nullptr : planes_[plane]->memory().front().data;
+}
+
 HostBuffers InlinePayload::buffers() const {
   HostBuffers buffers;
   for (const WorkPlane plane : kWorkPlanes) {

@@ -40,6 +40,8 @@ class InlinePayload {
   absl::Status Check() const;
 
   std::uint64_t received_bytes() const;
+  // A plane's bytes, which the request owns; null: it is not inline.
+  char* memory(WorkPlane plane) const;
   // Addresses of the planes; they stay valid as long as this. `d` is empty.
   HostBuffers buffers() const;
 

@@ -8,6 +8,7 @@
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "base/order/k_order.h"
 #include "kernels/gemm.h"
 #include "server/scheduling/job.h"
 #include "server/store/operand_store.h"
@@ -39,6 +40,7 @@ struct OperandSpec {
   std::optional<PlaneSpec> tensor_scale;
   std::optional<PlaneSpec> offsets;
   std::optional<BlockScaling> blocks;  // of scales, zero points and offsets
+  KOrder k_order;                      // null: K lies in the order of the product
   Source source = Source::kInline;
   OperandKey resident;      // with kResident
   bool is_found = false;    // and it is on this server

@@ -74,7 +74,14 @@ absl::Status Complete(absl::string_view field, const OperandForm& form, OperandS
                      "out to mean that)"));
   }
   spec->data = data;
+  if (spec->k_order != nullptr && !AreEqual(spec->k_order, form.k_order)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field,
+                     ".k_order is not that of the resident operand (leave the field out to "
+                     "mean that)"));
+  }
   spec->blocks = form.blocks;
+  spec->k_order = form.k_order;
   spec->is_found = true;
   return absl::OkStatus();
 }

@@ -167,6 +167,13 @@ absl::Status SharedOperands::Read(const Placed& placed) const {
   return absl::OkStatus();
 }
 
+char* SharedOperands::CopyOf(WorkPlane plane, const Placed& placed) const {
+  for (std::size_t i = 0; i < planes_.size(); ++i) {
+    if (planes_[i].which.plane == plane) return placed.copies[i].data;
+  }
+  return nullptr;
+}
+
 void SharedOperands::Overlay(const Placed& placed, HostBuffers* buffers) const {
   for (std::size_t i = 0; i < planes_.size(); ++i) {
     const Plane& plane = planes_[i];

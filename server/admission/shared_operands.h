@@ -55,6 +55,8 @@ class SharedOperands {
   // Copies what has to be copied. Errors are Region::Read()'s. INVALID_ARGUMENT: a scale is
   // negative, infinite or no number, or a zero point out of range.
   absl::Status Read(const Placed& placed) const;
+  // A plane's copy, which the request owns; null: it is used in place, or not shared.
+  char* CopyOf(WorkPlane plane, const Placed& placed) const;
   // Sets what of the buffers is shared.
   void Overlay(const Placed& placed, HostBuffers* buffers) const;
 

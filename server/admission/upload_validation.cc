@@ -36,6 +36,17 @@ unsigned __int128 WideBytes(const MatrixLayout& layout) {
   return (bits + 7) / 8;
 }
 
+absl::Status CheckOrder(const std::string& field, const OperandSpec& operand,
+                        const UploadScaling& scaling) {
+  if (operand.k_order == nullptr) return absl::OkStatus();
+  if (!operand.blocks.has_value()) {
+    return InvalidArgumentError(StrCat(field, ".k_order is set, and ", field,
+                                       ".quantization is missing; orders are of blocks along K"));
+  }
+  return CheckKOrder(StrCat(field, ".k_order"), *operand.k_order,
+                     scaling.k_is_columns ? operand.data.columns : operand.data.rows);
+}
+
 }  // namespace
 
 absl::StatusOr<OperandForm> ValidateUpload(const OperandSpec& operand, const RequestLimits& limits,
@@ -59,14 +70,17 @@ absl::StatusOr<OperandForm> ValidateUpload(const OperandSpec& operand, const Req
   if (absl::Status s = CheckTight(StrCat(field, ".data"), *data); !s.ok()) return s;
   form.data = *data;
   form.blocks = operand.blocks;
+  form.k_order = operand.k_order;
   for (absl::Status s :
        {Take(StrCat(field, ".scales"), operand.scales, limits, &form.scales),
         Take(StrCat(field, ".zero_points"), operand.zero_points, limits, &form.zero_points),
         Take(StrCat(field, ".tensor_scale"), operand.tensor_scale, limits, &form.tensor_scale),
-        Take(StrCat(field, ".offsets"), operand.offsets, limits, &form.offsets),
-        CheckUploadScaling(field, operand).status()}) {
+        Take(StrCat(field, ".offsets"), operand.offsets, limits, &form.offsets)}) {
     if (!s.ok()) return s;
   }
+  const absl::StatusOr<UploadScaling> scaling = CheckUploadScaling(field, operand);
+  if (!scaling.ok()) return scaling.status();
+  if (absl::Status s = CheckOrder(field, operand, *scaling); !s.ok()) return s;
   for (const PlaneName name : kPlaneNames) {
     const MatrixLayout* const plane = form.plane(name);
     if (plane == nullptr || WideBytes(*plane) <= limits.request_bytes) continue;
@@ -82,6 +96,10 @@ absl::StatusOr<StoredAs> ValidateStoredForm(const OperandForm& sent, const Opera
   const std::string field = "begin.stored_form";
   absl::StatusOr<OperandForm> form = ValidateUpload(stored, limits, field);
   if (!form.ok()) return form.status();
+  if (stored.k_order != nullptr) {
+    return InvalidArgumentError(
+        StrCat(field, ".k_order is set; what is quantized here keeps its order"));
+  }
   const DataType from = sent.data.type;
   if (from != DataType::kF32 && from != DataType::kF16 && from != DataType::kBf16) {
     return InvalidArgumentError(StrCat(field, " is set, and begin.operand.data.type is ",

@@ -197,7 +197,7 @@ OperandPlanes<const client::Matrix*> PlanesOf(const client::InlineOperand& opera
 }
 
 absl::StatusOr<OperandForm> FormOf(const OperandPlanes<const client::Matrix*>& planes,
-                                   const std::optional<BlockScaling>& blocks,
+                                   const client::InlineOperand& operand,
                                    const RequestLimits& limits) {
   OperandSpec spec;
   spec.data = SpecOf(*planes[PlaneName::kData]);
@@ -207,7 +207,8 @@ absl::StatusOr<OperandForm> FormOf(const OperandPlanes<const client::Matrix*>& p
                                  std::pair{PlaneName::kOffsets, &spec.offsets}}) {
     if (planes[name] != nullptr) *to = SpecOf(*planes[name]);
   }
-  spec.blocks = blocks;
+  spec.blocks = operand.blocks;
+  spec.k_order = operand.k_order;
   return ValidateUpload(spec, limits, "the matrix");
 }
 
@@ -241,7 +242,7 @@ absl::StatusOr<std::uint64_t> Put(const PreloadedMatrix& matrix, const Tenant& t
   const absl::StatusOr<client::InlineOperand> operand = matrix.read();
   if (!operand.ok()) return operand.status();
   const OperandPlanes<const client::Matrix*> planes = PlanesOf(*operand);
-  const absl::StatusOr<OperandForm> form = FormOf(planes, operand->blocks, limits);
+  const absl::StatusOr<OperandForm> form = FormOf(planes, *operand, limits);
   if (!form.ok()) return form.status();
   const auto upload = store->BeginUpload(tenant, DigestOf(*form, planes), *form, std::nullopt);
   if (!upload.ok()) return upload.status();

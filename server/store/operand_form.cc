@@ -41,11 +41,15 @@ std::uint64_t OperandForm::size_bytes() const {
   return bytes;
 }
 
+std::uint64_t OperandForm::order_bytes() const {
+  return k_order == nullptr ? 0 : k_order->size() * sizeof(std::uint32_t);
+}
+
 bool operator==(const OperandForm& x, const OperandForm& y) {
   for (const PlaneName each : kPlaneNames) {
     if (!AreEqual(x.plane(each), y.plane(each))) return false;
   }
-  return x.blocks == y.blocks;
+  return x.blocks == y.blocks && AreEqual(x.k_order, y.k_order);
 }
 
 Sha256Digest DigestOf(const OperandForm& form,
@@ -59,7 +63,7 @@ Sha256Digest DigestOf(const OperandForm& form,
                       static_cast<std::uint64_t>(layout->columns), layout->order,
                       layout->size_bytes(), chunks[each]});
   }
-  return OperandDigest(form.data.type, planes, form.blocks);
+  return OperandDigest(form.data.type, planes, form.blocks, form.k_order);
 }
 
 }  // namespace gemmd

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/digest/operand_digest.h"
+#include "base/order/k_order.h"
 #include "kernels/gemm.h"
 #include "server/device/planes.h"
 
@@ -19,10 +20,12 @@ struct OperandForm {
   std::optional<MatrixLayout> tensor_scale;
   std::optional<MatrixLayout> offsets;
   std::optional<BlockScaling> blocks;  // of scales, zero points and offsets
+  KOrder k_order;                      // null: K lies in the order of the product
 
   // Null: it has none.
   const MatrixLayout* plane(PlaneName plane) const;
-  std::uint64_t size_bytes() const;
+  std::uint64_t size_bytes() const;  // of the planes
+  std::uint64_t order_bytes() const;
 };
 
 bool operator==(const OperandForm& x, const OperandForm& y);

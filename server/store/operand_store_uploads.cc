@@ -87,7 +87,8 @@ absl::StatusOr<std::unique_ptr<OperandStore::UploadStream>> OperandStore::BeginU
   Upload::Memory memory;
   std::optional<Upload::Kept> kept;
   if (as.has_value()) kept = Upload::Kept{*as, {}};
-  const std::uint64_t bytes = form.size_bytes() + (as.has_value() ? as->form.size_bytes() : 0);
+  const std::uint64_t bytes =
+      form.size_bytes() + form.order_bytes() + (as.has_value() ? as->form.size_bytes() : 0);
   absl::StatusOr<std::shared_ptr<StoreHold>> hold = MakeRoom(tenant, bytes, [&] {
     absl::Status status = Allocate(form, host_, &memory);
     if (status.ok() && kept.has_value()) status = Allocate(as->form, host_, &kept->memory);

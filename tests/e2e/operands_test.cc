@@ -130,6 +130,67 @@ TEST_F(OperandsTest, WhatIsPutComesBackAndMultipliesAsIfItWereInline) {
   EXPECT_EQ(Statistics().residents(), 2u);
 }
 
+// Act-order makes blocks of columns that lie apart. The server puts the other operand in their
+// order, and so does the library where both go along.
+TEST_F(OperandsTest, AnOrderOfKIsKeptByTheProduct) {
+  Start();
+  constexpr std::uint64_t kK = 64;
+  const auto order = [] {
+    std::vector<std::uint32_t> places(kK);
+    for (std::uint32_t i = 0; i < kK; ++i) places[i] = (i * 27 + 5) % kK;
+    return std::make_shared<const std::vector<std::uint32_t>>(std::move(places));
+  }();
+  InlineOperand b(Random(DataType::kInt8, 40, kK, 2), Random(DataType::kF32, 40, 2, 3));
+  b.blocks = BlockScaling{32, 1, false};
+  InlineOperand ordered = b;
+  ordered.k_order = order;
+  MatmulOptions options;
+  options.transpose_b = true;
+  // Columns of A in the order, by hand.
+  const Matrix a = Random(DataType::kF32, 30, kK, 1);
+  std::string bytes(a.bytes());
+  for (std::uint64_t row = 0; row < 30; ++row) {
+    for (std::uint64_t k = 0; k < kK; ++k) {
+      bytes.replace((row * kK + k) * 4, 4, a.bytes().substr((row * kK + (*order)[k]) * 4, 4));
+    }
+  }
+  const Matrix turned = *Matrix::Create(a.format(), bytes);
+  const std::string expected = Product({InlineOperand{turned}, b}, options);
+  EXPECT_EQ(Product({InlineOperand{a}, ordered}, options), expected);
+  EXPECT_NE(Product({InlineOperand{a}, b}, options), expected);
+
+  const OperandSource source = *OperandSource::Create(ordered);
+  EXPECT_NE(source.digest(), OperandSource::Create(b)->digest());
+  const auto resident = operands_->Put(source);
+  ASSERT_TRUE(resident.ok()) << resident.status();
+  EXPECT_EQ(resident->digest(), source.digest());
+  EXPECT_EQ(resident->operand().k_order(), "");
+  const OperandName name = {resident->handle(), {}};
+  EXPECT_EQ(Product({InlineOperand{a}, name}, options), expected);
+  EXPECT_EQ(Product({InlineOperand{a}, source}, options), expected);
+  const auto back = operands_->Get(name);
+  ASSERT_TRUE(back.ok()) << back.status();
+  ASSERT_NE(back->k_order, nullptr);
+  EXPECT_EQ(*back->k_order, *order);
+
+  // As A, and with a B whose K is its rows: these move as wholes.
+  const Matrix right = Random(DataType::kF32, kK, 30, 4);
+  std::string rows;
+  for (const std::uint32_t k : *order) rows += right.bytes().substr(k * 30 * 4, 30 * 4);
+  const Matrix moved = *Matrix::Create(right.format(), rows);
+  EXPECT_EQ(Product({name, InlineOperand{right}}), Product({b, InlineOperand{moved}}));
+  EXPECT_EQ(Product({ordered, InlineOperand{right}}), Product({b, InlineOperand{moved}}));
+
+  const auto refusal = [&](MatmulInputs inputs) { return Product(std::move(inputs), options); };
+  EXPECT_NE(refusal({Source(a), name}).find("b has a k_order, and a is a resident operand: send a"),
+            std::string::npos);
+  EXPECT_NE(refusal({name, name}).find("a and b have a k_order each"), std::string::npos);
+  EXPECT_NE(refusal({b, name}).find("a.quantization is set, and b has a k_order"),
+            std::string::npos);
+  EXPECT_NE(refusal({b, ordered}).find("b.k_order is set, and b is no resident operand"),
+            std::string::npos);
+}
+
 TEST_F(OperandsTest, ScalesAddendsAndQuantizedOperandsStayToo) {
   Start();
   const Matrix a = Random(DataType::kInt8, 6, 32, 1);

@@ -103,6 +103,38 @@ TEST_F(SharedClientTest, TheProductIsTheRegionsOwnMemoryWithTheBitsOfACall) {
   EXPECT_EQ(client_->ServerInfo()->shared_memory_prefix(), "gemmd-");
 }
 
+// The server puts its own copy in the resident's order of K, and never the client's memory.
+TEST_F(SharedClientTest, AnOperandIsPutInTheOrderOfAResident) {
+  const MatrixFormat a{DataType::kF32, 6, 32};
+  const std::string a_bytes = RandomBytes(6 * 32, 1);
+  client::InlineOperand b(
+      *Matrix::Create(MatrixFormat{DataType::kInt8, 5, 32}, std::string(160, 3)),
+      *Matrix::Create(MatrixFormat{DataType::kF32, 5, 2}, RandomBytes(10, 2)));
+  b.blocks = BlockScaling{16, 1, false};
+  std::vector<std::uint32_t> order(32);
+  for (std::uint32_t i = 0; i < 32; ++i) order[i] = (i * 5 + 3) % 32;
+  b.k_order = std::make_shared<const std::vector<std::uint32_t>>(order);
+  client::MatmulOptions options;
+  options.transpose_b = true;
+  const auto expected = client_->Matmul({*Matrix::Create(a, a_bytes), b}, options);
+  ASSERT_TRUE(expected.ok()) << expected.status();
+
+  absl::StatusOr<std::unique_ptr<SharedRegion>> created =
+      SharedRegion::Create(channel_, a_bytes.size());
+  ASSERT_TRUE(created.ok()) << created.status();
+  std::shared_ptr<SharedRegion> region = *std::move(created);
+  std::memcpy(region->data(), a_bytes.data(), a_bytes.size());
+  const auto source = client::OperandSource::Create(b);
+  ASSERT_TRUE(source.ok()) << source.status();
+  for (int i = 0; i < 2; ++i) {
+    const auto product =
+        client_->Matmul({SharedOperand{client::PlaceIn(region, 0), a}, *source}, options);
+    ASSERT_TRUE(product.ok()) << product.status();
+    EXPECT_TRUE(product->d->bytes() == expected->d->bytes());
+  }
+  EXPECT_EQ(std::string(region->data(), a_bytes.size()), a_bytes);
+}
+
 TEST_F(SharedClientTest, EachOperandMayLieElsewhereAndGoOverAStream) {
   const MatrixFormat a{DataType::kF32, 70, 50};
   const MatrixFormat b{DataType::kF32, 50, 90};

@@ -45,6 +45,10 @@ Outcome RunGet(const GlobalOptions& global, const GetArguments& arguments) {
   if (!arguments.output.empty() || !arguments.scales_output.empty()) {
     const auto operand = operands->Get(name, CallWithin(global.timeout));
     if (!operand.ok()) return ServerFailure(global.server, operand.status());
+    if (operand->k_order != nullptr) {
+      return UsageFailure(absl::StrCat(
+          arguments.name, " has an order of K (act-order), which a .npy file has no place for"));
+    }
     if (Outcome failure = WriteOutput(arguments.output, operand->data.view())) return failure;
     if (!arguments.scales_output.empty()) {
       if (Outcome failure = WriteOutput(arguments.scales_output, operand->scales->view())) {

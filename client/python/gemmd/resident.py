@@ -176,12 +176,19 @@ class Resident:
         Elements of types that NumPy lacks without ml_dtypes come as their codes, a byte each. progress: as in
         Client.put().
         """
-        spec, planes = self._download(deadline, progress)
+        spec, planes, _ = self._download(deadline, progress)
         return _matrix(spec.data, planes[DATA])
 
     def quantized(self, deadline: float | None = None) -> Quantized:
-        """Its stored elements with all that scales them, downloaded."""
-        spec, planes = self._download(deadline)
+        """Its stored elements with all that scales them, downloaded.
+
+        ValueError: it has an order of K (GPTQ's act-order), of which Quantized has none. Products here know it.
+        """
+        spec, planes, k_order = self._download(deadline)
+        if k_order:
+            raise ValueError(
+                f"@{self.handle} has an order of K (act-order), of which Quantized has none: multiply by it here"
+            )
         found = {name: _matrix(plane, planes[name]) for name, plane in spec.scaling}
         packed: dict[str, Any] = {}
         data = planes[DATA]
@@ -213,14 +220,14 @@ class Resident:
 
     def _download(
         self, deadline: float | None, progress: Callable[[int, int], None] | None = None
-    ) -> tuple[OperandSpec, dict[int, Array]]:
+    ) -> tuple[OperandSpec, dict[int, Array], bytes]:
         end = Deadline(deadline_of(deadline))
         request = about(self._where, _messages.DownloadRequest())
         counter = Counter()
         operand, planes = end.run(
             lambda: download(self._engine, request, end, counter.expect), counter.meter(progress, "download")
         )
-        return spec_of(operand), planes
+        return spec_of(operand), planes, operand.k_order
 
     def renew(self, lease: float | None = None, deadline: float | None = None) -> float:
         """Begins the lease anew, of so many seconds (None: as before); what remains of it, in seconds."""

@@ -1,7 +1,10 @@
 #include "server/rpc/codec/decode.h"
 
 #include <algorithm>
+#include <cstring>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "base/text/duration.h"
@@ -113,6 +116,18 @@ absl::Status Decode(const v1::MatmulHeader& header, MatmulCall* call) {
   return status;
 }
 
+absl::Status DecodeOrder(absl::string_view field, const std::string& bytes, KOrder* order) {
+  if (bytes.empty()) return absl::OkStatus();
+  std::vector<std::uint32_t> places(bytes.size() / sizeof(std::uint32_t));
+  if (places.size() * sizeof(std::uint32_t) != bytes.size()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, " has ", bytes.size(), " bytes; a place of K takes 4"));
+  }
+  std::memcpy(places.data(), bytes.data(), bytes.size());
+  *order = std::make_shared<const std::vector<std::uint32_t>>(std::move(places));
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status ParseMessage(const grpc::ByteBuffer& bytes, google::protobuf::Message* message) {
@@ -152,6 +167,7 @@ absl::StatusOr<OperandSpec> DecodeOperand(absl::string_view field, const v1::Ope
     status.Update(DecodeBlocks(absl::StrCat(field, ".quantization"), wire.quantization(),
                                &operand.blocks.emplace()));
   }
+  status.Update(DecodeOrder(absl::StrCat(field, ".k_order"), wire.k_order(), &operand.k_order));
   if (!status.ok()) return status;
   return operand;
 }

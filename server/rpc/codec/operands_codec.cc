@@ -91,6 +91,9 @@ v1::Operand EncodeForm(const OperandForm& form) {
     wire.set_block_lines(form.blocks->block_lines);
     if (form.blocks->is_tiled) wire.set_scale_layout(v1::SCALES_BLOCKED_128X4);
   }
+  if (form.k_order != nullptr) {
+    operand.set_k_order(form.k_order->data(), form.k_order->size() * sizeof(std::uint32_t));
+  }
   return operand;
 }
 
@@ -100,6 +103,7 @@ v1::ResidentOperand EncodeInfo(const StoredInfo& info) {
   wire.set_digest(info.digest);
   for (const std::string& name : info.names) wire.add_names(name);
   *wire.mutable_operand() = EncodeForm(info.form);
+  wire.mutable_operand()->clear_k_order();  // a list would be long; a download has it
   wire.set_device_bytes(info.device_bytes);
   wire.set_size_bytes(info.form.size_bytes());
   EncodeDuration(info.lease_remaining, wire.mutable_lease_remaining());

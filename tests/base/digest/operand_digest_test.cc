@@ -1,6 +1,7 @@
 #include "base/digest/operand_digest.h"
 
 #include <cstring>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -53,6 +54,16 @@ TEST(OperandDigest, OfSeveralChunksAndScalesIsWhatOthersCompute) {
   EXPECT_EQ(Hex(OperandDigest(DataType::kInt8, {plane, Plane(1, DataType::kF32, kRows, 1,
                                                              Order::kRowMajor, Floats(scales))})),
             "f3fc9069f870628f65c178581dc3c995c432859d3a972ec920c361737f170162");
+}
+
+// By Python's hashlib too.
+TEST(OperandDigest, AnOrderIsHashedBehindTheBlocks) {
+  const DigestPlane plane = Plane(0, DataType::kInt8, 1, 3, Order::kRowMajor, "abc");
+  const BlockScaling blocks = {16, 1, false};
+  const auto order =
+      std::make_shared<const std::vector<std::uint32_t>>(std::vector<std::uint32_t>{2, 0, 1});
+  EXPECT_EQ(Hex(OperandDigest(DataType::kInt8, {plane}, blocks, order)),
+            "9ab72cf98bf0c06bd6ba8140d6a0a5d3a7786755574b2b73f87453e5df890493");
 }
 
 TEST(OperandDigest, BlocksAreHashedBehindThePlanes) {

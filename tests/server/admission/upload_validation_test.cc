@@ -1,5 +1,7 @@
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "server/admission/validation.h"
@@ -93,6 +95,34 @@ TEST_F(UploadValidation, BlocksLieAlongRowsOrColumns) {
   EXPECT_EQ(Message(), "begin.operand.scales is 251 x 1 f32; a plane may have 1000 bytes");
   operand_.data.rows = operand_.scales->rows = 250;
   EXPECT_EQ(Message(), "");
+}
+
+TEST_F(UploadValidation, AnOrderIsOfBlocksAlongK) {
+  const auto set = [this](std::vector<std::uint32_t> order) {
+    operand_.k_order = std::make_shared<const std::vector<std::uint32_t>>(std::move(order));
+  };
+  operand_.data = {DataType::kInt8, 3, 20, Order::kRowMajor, 0};
+  operand_.scales = PlaneSpec{DataType::kF32, 3, 2, Order::kRowMajor, 0};
+  operand_.blocks = BlockScaling{16, 1, false};
+  std::vector<std::uint32_t> order(20);
+  for (std::uint32_t i = 0; i < 20; ++i) order[i] = (i * 7 + 3) % 20;
+  set(order);
+  EXPECT_EQ(Message(), "");
+  EXPECT_EQ(ValidateUpload(operand_, limits_)->k_order, operand_.k_order);
+  order[4] = 20;
+  set(order);
+  EXPECT_EQ(Message(), "begin.operand.k_order[4] is 20; it must be less than K, 20");
+  order[4] = order[1];
+  set(order);
+  EXPECT_EQ(Message(),
+            "begin.operand.k_order[4] is 10, which came before; each place of K comes once");
+  set({0, 1, 2});
+  EXPECT_EQ(Message(), "begin.operand.k_order has 3 entries; it must have K, 20");
+  operand_.blocks.reset();
+  operand_.scales = PlaneSpec{DataType::kF32, 3, 1, Order::kRowMajor, 0};
+  EXPECT_EQ(Message(),
+            "begin.operand.k_order is set, and begin.operand.quantization is missing; orders are "
+            "of blocks along K");
 }
 
 TEST_F(UploadValidation, AnUploadBringsItsBytesItself) {
