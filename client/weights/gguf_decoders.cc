@@ -73,20 +73,13 @@ Refusal DecodeQ4_1(const Byte* block, const Out& out) {
   return CheckOffset(LoadF16(block + 2));
 }
 
-constexpr int kNonLinear[16] = {-127, -104, -83, -65, -49, -35, -22, -10,
-                                1,    13,   25,  38,  53,  69,  89,  113};
-
-void DecodeNonLinear(const Byte* packed, Byte* to) {
-  Byte codes[32];
-  SplitHalves(packed, codes);
-  for (int i = 0; i < 32; ++i) to[i] = static_cast<Byte>(kNonLinear[codes[i]]);
-}
-
+// The table is that of iq4_nl, so that codes stay as they are.
 Refusal DecodeIq4Nl(const Byte* block, const Out& out) {
-  const float d = LoadF16(block);
-  StoreF32(d, 0, out.scales);
-  DecodeNonLinear(block + 2, out.codes);
-  return CheckScale(d);
+  std::memcpy(out.scales, block, 2);
+  Byte codes[32];
+  SplitHalves(block + 2, codes);
+  PackPairs(codes, 32, out.codes);
+  return CheckScale(LoadF16(block));
 }
 
 Refusal DecodeIq4Xs(const Byte* block, const Out& out) {
@@ -96,8 +89,9 @@ Refusal DecodeIq4Xs(const Byte* block, const Out& out) {
     const int low = block[4 + part / 2] >> (part % 2 * 4) & 15;
     const int scale = (low | (high >> (2 * part) & 3) << 4) - 32;
     StoreF32(d * static_cast<float>(scale), part, out.scales);  // exact: 11 bits times 6
-    DecodeNonLinear(block + 8 + static_cast<std::ptrdiff_t>(16 * part),
-                    out.codes + static_cast<std::ptrdiff_t>(32 * part));
+    Byte codes[32];
+    SplitHalves(block + 8 + static_cast<std::ptrdiff_t>(16 * part), codes);
+    PackPairs(codes, 32, out.codes + static_cast<std::ptrdiff_t>(16 * part));
   }
   return CheckScale(d);
 }

@@ -70,6 +70,11 @@ bool HasEightTogether(const Plane& plane) {
   return plane.bits == 4 && plane.k.per_word == kEight && plane.k.places == Axis().places;
 }
 
+// Returns whether eight codes along K lie together, the first of two in the high half of a byte.
+bool HasEightInSwappedPairs(const Plane& plane) {
+  return plane.bits == 4 && plane.k.step == 8 && plane.k.per_word == 2 && plane.k.places[0] == 1;
+}
+
 // Decodes a layer into the planes of its format.
 class Decoder {
  public:
@@ -85,6 +90,10 @@ class Decoder {
     for (std::uint64_t i = 0; i < kEight; ++i) {
       offsets_[i] = BitsAlong(layer.codes.k, layer.codes.bits, i);
     }
+    if (layer.k_order == nullptr) return;
+    for (const std::uint32_t place : *layer.k_order) {
+      ordered_offsets_.push_back(BitsAlong(layer.codes.k, layer.codes.bits, place));
+    }
   }
 
   absl::StatusOr<QuantizedArray> Decode() {
@@ -94,6 +103,7 @@ class Decoder {
     array.rows = lines_;
     array.columns = k_;
     array.k_axis = KAxis::kColumns;
+    array.k_order = layer_.k_order;
     if (absl::Status s = ReadOverallScale(array.tensor_scale); !s.ok()) return s;
     const std::uint64_t blocks = line_blocks_ * k_blocks_;
     const std::uint64_t scale_bytes =
@@ -177,15 +187,32 @@ class Decoder {
     return absl::OkStatus();
   }
 
+  // The scale that is stored for the block at (line, k), in the type of the layer's scales.
+  std::uint32_t LoadScale(std::uint64_t line, std::uint64_t k) const {
+    const Plane& plane = layer_.scales;
+    const std::uint64_t at = layer_.run == 0 ? 0 : (line * k_ + k) / layer_.run;
+    const std::uint32_t code =
+        layer_.run == 0 ? plane.Load(IndexOf(line, layer_.block.lines), IndexOf(k, layer_.block.k))
+                        : plane.Load(0, at);
+    if (layer_.nested) return BitsOf(NestedScale(*layer_.nested, code, at));
+    return layer_.scale_factor == 1 ? code : BitsOf(FloatOf(code) * layer_.scale_factor);
+  }
+
+  // In binary64, where both are exact or rounded harmlessly, so that no compiler fuses them.
+  static float NestedScale(const NestedScales& nested, std::uint32_t code, std::uint64_t at) {
+    const double number = FloatOf(nested.table.Load(0, code));
+    const double scale = FloatOf(nested.scales.Load(0, at / nested.run));
+    const auto product = static_cast<float>(number * scale);
+    return static_cast<float>(static_cast<double>(product) + nested.offset);
+  }
+
   // The scales and zero points of a line of blocks of the format.
   absl::Status ReadScalesOf(std::uint64_t line_block, char* scales, char* zeros) {
     const std::uint64_t line = line_block * block_lines_;
-    const std::uint64_t from_line = IndexOf(line, layer_.block.lines);
     for (std::uint64_t k_block = 0; k_block < k_blocks_; ++k_block) {
       const std::uint64_t k = k_block * block_k_;
-      const std::uint64_t from_k = IndexOf(k, layer_.block.k);
       const std::uint64_t to = line_block * k_blocks_ + k_block;
-      std::uint32_t code = layer_.scales.Load(from_line, from_k);
+      std::uint32_t code = LoadScale(line, k);
       float value = ScaleOf(layer_.scale_type, code);
       if (IsUnusedNan(code, line, k)) {
         code = 0;
@@ -200,7 +227,9 @@ class Decoder {
       }
       StoreScale(code, value, to, scales);
       if (!layer_.zero_points) continue;
-      std::uint32_t zero = layer_.zero_points->Load(from_line, from_k) ^ layer_.zero_flip;
+      std::uint32_t zero =
+          layer_.zero_points->Load(IndexOf(line, layer_.block.lines), IndexOf(k, layer_.block.k)) ^
+          layer_.zero_flip;
       const std::uint32_t highest = (1u << layer_.codes.bits) - 1;
       if (layer_.zero_points_are_less && zero++ == highest) {
         return Refuse(line, k,
@@ -217,7 +246,7 @@ class Decoder {
     if (layer_.scale_type != DataType::kE8M0 || code != kE8M0Nan) return false;
     for (std::uint64_t i = line; i < std::min(lines_, line + block_lines_); ++i) {
       for (std::uint64_t j = k; j < std::min(k_, k + block_k_); ++j) {
-        if (DecodeElement(layer_.element, layer_.codes.Load(i, j) ^ layer_.flip) != 0) return false;
+        if (DecodeElement(layer_.element, LoadCode(i, j) ^ layer_.flip) != 0) return false;
       }
     }
     return true;
@@ -233,8 +262,8 @@ class Decoder {
 
   bool LieAsTheyAre() const {
     const Plane& codes = layer_.codes;
-    return codes.bits == out_bits_ && layer_.flip == 0 && IsDense(codes) &&
-           codes.line.per_word == 1 &&
+    return codes.bits == out_bits_ && layer_.flip == 0 && layer_.k_order == nullptr &&
+           IsDense(codes) && codes.line.per_word == 1 &&
            codes.line.step == k_ * static_cast<std::uint64_t>(codes.bits) &&
            std::all_of(flipped_.begin(), flipped_.end(),
                        [](Byte is_flipped) { return is_flipped == 0; });
@@ -268,6 +297,12 @@ class Decoder {
     }
   }
 
+  std::uint32_t LoadCode(std::uint64_t line, std::uint64_t k) const {
+    const Plane& codes = layer_.codes;
+    if (layer_.k_order == nullptr) return codes.Load(line, k);
+    return LoadAt(codes, BitsAlong(codes.line, codes.bits, line) + ordered_offsets_[k]);
+  }
+
   // Eight codes at a time, which are one number of that type, of 4 or 8 bits each: `first` and
   // `last` are multiples of 8.
   template <typename Eight>
@@ -276,19 +311,25 @@ class Decoder {
     constexpr int kBits = sizeof(Eight);
     const Eight flips = flip * (~Eight{0} / ((Eight{1} << kBits) - 1));  // each of the eight
     const Plane& from = layer_.codes;
-    const bool together = HasEightTogether(from);
+    const bool is_ordered = layer_.k_order != nullptr;
+    const bool together = HasEightTogether(from) && !is_ordered;
+    const bool are_swapped = HasEightInSwappedPairs(from) && !is_ordered;
+    constexpr Eight kLow = ~Eight{0} / 0xff * 0xf;  // halves of bytes
     // Words hold 1, 2, 4 or 8 codes here, so that the next eight are as far as these from the
     // first.
-    const std::uint64_t to_next = BitsAlong(from.k, from.bits, kEight);
-    std::uint64_t at = BitsAlong(from.line, from.bits, line) + first / kEight * to_next;
+    const std::uint64_t to_next = BitsAlong(from.k, from.bits, kEight) - offsets_[0];
+    const std::uint64_t begin = BitsAlong(from.line, from.bits, line);
+    std::uint64_t at = begin + first / kEight * to_next;
     char* to = out + (line * k_ + first) * kBits / 8;
     for (std::uint64_t k = first; k < last; k += kEight, at += to_next, to += sizeof(Eight)) {
       Eight codes = 0;
-      if (together) {
+      if (together || are_swapped) {
         std::memcpy(&codes, BytesOf(from) + at / 8, sizeof codes);
+        if (are_swapped) codes = (codes & kLow) << 4 | (codes >> 4 & kLow);
       } else {
         for (std::uint64_t i = 0; i < kEight; ++i) {
-          codes |= Eight{LoadAt(from, at + offsets_[i])} << (i * kBits);
+          const std::uint64_t bit = is_ordered ? begin + ordered_offsets_[k + i] : at + offsets_[i];
+          codes |= Eight{LoadAt(from, bit)} << (i * kBits);
         }
       }
       codes ^= flips;
@@ -301,7 +342,7 @@ class Decoder {
     const bool is_signed = IsQuantizedInteger(layer_.element) && RangeOf(layer_.element).lowest < 0;
     const std::uint32_t element_mask = 2 * SignBit() - 1;
     for (std::uint64_t k = first; k < last; ++k) {
-      std::uint32_t code = layer_.codes.Load(line, k) ^ flip;
+      std::uint32_t code = LoadCode(line, k) ^ flip;
       if (is_signed) {
         code = ((code & element_mask) ^ SignBit()) - SignBit();  // in two's complement of 32 bits
         code &= (1u << out_bits_) - 1;
@@ -320,6 +361,7 @@ class Decoder {
   std::uint64_t block_k_ = 0;
   int out_bits_ = 0;
   std::array<std::uint64_t, kEight> offsets_{};  // in bits, of eight codes along K from the first
+  std::vector<std::uint64_t> ordered_offsets_;   // of all, where there is an order
   // By block of the format: 1 where a scale of E4M3 is below zero. Servers take none, so that the
   // signs of the block's elements turn.
   std::vector<Byte> flipped_;
@@ -342,6 +384,7 @@ Plane PlaneOfLines(const Bytes& bytes, int bits, std::uint64_t columns) {
 
 std::vector<const Plane*> PlanesOf(const Layer& layer) {
   std::vector<const Plane*> planes = {&layer.codes, &layer.scales};
+  if (layer.nested) planes.insert(planes.end(), {&layer.nested->table, &layer.nested->scales});
   if (layer.zero_points) planes.push_back(&*layer.zero_points);
   if (layer.overall_scale) planes.push_back(&*layer.overall_scale);
   return planes;

@@ -15,6 +15,7 @@
 
 #include "absl/status/statusor.h"
 #include "base/numbers/types.h"
+#include "base/order/k_order.h"
 #include "client/bytes.h"
 #include "client/quantized/quantized_array.h"
 
@@ -49,6 +50,18 @@ struct BlockShape {
   std::uint64_t k = 0;
 };
 
+// Scales that are codes themselves, of 8 bits. A scale is
+//
+//     table[code] * scale of its run of codes + offset,
+//
+// whose product and whose sum are rounded to f32.
+struct NestedScales {
+  Plane table;   // 256 F32
+  Plane scales;  // F32
+  std::uint64_t run = 0;
+  float offset = 0;
+};
+
 struct Layer {
   std::string type;         // of what it is made, for lists: "GPTQ"
   std::string why;          // there is no form, for this; else empty
@@ -62,11 +75,18 @@ struct Layer {
   BlockShape block;
   DataType scale_type{};  // F32, F16, BF16, E8M0 or FP8_E4M3
   Plane scales;
+  // Not 0: scales are of so many elements of lines x K, line by line, of which each block is a
+  // part.
+  std::uint64_t run = 0;
+  std::optional<NestedScales> nested;  // codes of which `scales` has
+  float scale_factor = 1;              // of F32 scales; products are rounded to f32
   std::optional<Plane> zero_points;    // of the elements
   std::uint32_t zero_flip = 0;         // XORed to them
   bool zero_points_are_less = false;   // by 1
   std::optional<Plane> overall_scale;  // one F32
   bool overall_scale_divides = false;
+  // Place i of K, as blocks have it, is place k_order[i] of the codes; null: the same.
+  KOrder k_order;
 };
 
 // Its planes that are there.
@@ -75,9 +95,9 @@ std::vector<const Plane*> PlanesOf(const Layer& layer);
 // One matrix of the stack. REQUIRES: index < layer.parts.
 Layer PartOf(const Layer& layer, std::uint64_t index);
 
-// Exact, but for the reciprocal of an overall scale that divides, which is rounded once to f32.
-// INVALID_ARGUMENT, with the place and the
-// cause: a scale is NaN or infinite, or a zero point can be read in two ways.
+// Exact, but for the reciprocal of an overall scale that divides and for scales with a factor,
+// which are rounded once to f32. INVALID_ARGUMENT, with the place and the cause: a scale is NaN or
+// infinite, or a zero point can be read in two ways.
 // REQUIRES: the layer has a format, this shape, and bytes for it; it is no stack.
 absl::StatusOr<QuantizedArray> DecodeLayer(const Layer& layer, std::uint64_t lines,
                                            std::uint64_t k);

@@ -1,10 +1,13 @@
 #include "client/weights/layer_tensors.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
+#include "absl/status/status.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "base/math.h"
 
 namespace gemmd::client {
 
@@ -40,18 +43,34 @@ std::string WhyNotOf(absl::string_view plane, const WeightTensor& tensor, absl::
                       "; it must be ", type, " of ", ShapeText(shape));
 }
 
-std::string WhyNotInOrder(const WeightTensor& g_idx, std::uint64_t k, std::uint64_t group_size) {
-  std::string why = WhyNotOf("g_idx", g_idx, "I32", {k});
-  for (std::uint64_t i = 0; why.empty() && i < k; ++i) {
+absl::StatusOr<KOrder> OrderOfGroups(const WeightTensor& g_idx, std::uint64_t k,
+                                     std::uint64_t group_size) {
+  const std::string why = WhyNotOf("g_idx", g_idx, "I32", {k});
+  if (!why.empty()) return absl::InvalidArgumentError(why);
+  if (group_size == 0) group_size = k;
+  const std::uint64_t groups = CeilOfRatio(k, group_size);
+  std::vector<std::uint32_t> order(k);
+  std::vector<std::uint64_t> found(groups);  // places of each group
+  bool is_in_order = true;
+  for (std::uint64_t i = 0; i < k; ++i) {
     std::int32_t group = 0;
     std::memcpy(&group, g_idx.bytes.view().data() + i * sizeof group, sizeof group);
-    const std::uint64_t expected = group_size == 0 ? 0 : i / group_size;
-    if (group >= 0 && static_cast<std::uint64_t>(group) == expected) continue;
-    why = absl::StrCat("its g_idx has the group ", group, " for k = ", i, ", not ", expected,
-                       ": its groups (act-order) are no runs of K; quantized without desc_act it "
-                       "has a form");
+    const auto of = static_cast<std::uint64_t>(group);
+    if (group < 0 || of >= groups) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("its g_idx has the group ", group, " for k = ", i, "; there are ", groups));
+    }
+    const std::uint64_t size = std::min(group_size, k - of * group_size);
+    if (found[of] == size) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("its g_idx has the group ", group, " for k = ", i, " and ", size,
+                       " before; each group has ", group_size, ", the last one the rest of K"));
+    }
+    is_in_order = is_in_order && of == i / group_size;
+    order[of * group_size + found[of]++] = static_cast<std::uint32_t>(i);
   }
-  return why;
+  if (is_in_order) return KOrder();
+  return std::make_shared<const std::vector<std::uint32_t>>(std::move(order));
 }
 
 }  // namespace gemmd::client

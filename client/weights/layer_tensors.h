@@ -6,7 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "base/order/k_order.h"
 #include "client/weights/layer.h"
 #include "client/weights/weight_tensor.h"
 
@@ -31,7 +33,10 @@ void Replace(const std::vector<std::string>& planes, std::string name,
 std::string WhyNotOf(absl::string_view plane, const WeightTensor& tensor, absl::string_view type,
                      const std::vector<std::uint64_t>& shape);
 
-// Why g_idx, the group of each k, does not say k / group_size; empty: it does. 0: all of K.
-std::string WhyNotInOrder(const WeightTensor& g_idx, std::uint64_t k, std::uint64_t group_size);
+// The order of K in which groups lie together, by g_idx, the group of each k: null where it says
+// k / group_size (0: all of K). INVALID_ARGUMENT: it is no I32 of K, or other than group_size
+// places, or the rest of K, have a group.
+absl::StatusOr<KOrder> OrderOfGroups(const WeightTensor& g_idx, std::uint64_t k,
+                                     std::uint64_t group_size);
 
 }  // namespace gemmd::client

@@ -286,8 +286,16 @@ class Combiner {
     const WeightTensor* const g_idx = FindPlane("g_idx", InputOf(node, 4), why);
     if (g_idx == nullptr) return why;
     // It may be as long as all blocks are.
-    const bool is_padded = g_idx->shape == Shape{blocks * size};
-    return WhyNotInOrder(*g_idx, is_padded ? blocks * size : k, size);
+    WeightTensor groups = *g_idx;
+    if (groups.type == "I32" && groups.shape == Shape{blocks * size}) {
+      groups.shape = {k};
+      groups.bytes = {g_idx->bytes.owner(),
+                      g_idx->bytes.view().substr(0, k * sizeof(std::int32_t))};
+    }
+    absl::StatusOr<KOrder> order = OrderOfGroups(groups, k, size);
+    if (!order.ok()) return std::string(order.status().message());
+    layer.k_order = *std::move(order);
+    return "";
   }
 
   std::string FindZerosOfNBits(const OnnxNode& node, std::uint64_t bits, std::uint64_t n,

@@ -95,9 +95,6 @@ std::string WhyNoLayer(const PackingConfig& config, const Planes& planes, std::u
   if (why.empty() && n % in_word != 0) {
     why = absl::StrCat("it has ", n, " columns, no multiple of ", in_word);
   }
-  if (why.empty() && planes.g_idx != nullptr) {
-    why = WhyNotInOrder(*planes.g_idx, k, config.group_size);
-  }
   return why;
 }
 
@@ -162,6 +159,12 @@ Layer LayerOf(const PackingConfig& config, const Planes& planes, std::uint64_t n
   layer.scale_type = planes.scales.type == "BF16" ? DataType::kBf16 : DataType::kF16;
   layer.block = {1, config.group_size};
   layer.zero_points_are_less = config.packing == Packing::kGptq;
+  if (planes.g_idx != nullptr) {
+    absl::StatusOr<KOrder> order = OrderOfGroups(*planes.g_idx, k, config.group_size);
+    layer.why = std::string(order.status().message());
+    if (!order.ok()) return layer;
+    layer.k_order = *std::move(order);
+  }
   FindPlanes(config, planes, n, layer);
   FindForm(n, k, layer);
   return layer;

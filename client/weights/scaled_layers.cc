@@ -44,13 +44,9 @@ struct Unread {
   absl::string_view why;
 };
 constexpr Unread kUnread[] = {
-    {".weight", ".SCB",
-     "its scales SCB, of bitsandbytes, are divided by 127, which no f32 holds; int8-row is "
-     "closest: "
-     "gemm quantize makes it of the f16 or f32 file"},
     {".weight", ".weight.absmax",
-     "its codes, of bitsandbytes, stand for numbers of a table; int4-g64-f16 is closest: gemm "
-     "quantize makes it of the f16 or f32 file"},
+     "its codes, of bitsandbytes, stand for numbers of a table, and its quant_state, which says "
+     "which, is missing"},
     {".weight._data", ".weight._scale",
      "its scales, of quanto, are in ._scale, which is not read; int8-row is closest: gemm quantize "
      "makes it of the f16 or f32 file"},
@@ -317,7 +313,9 @@ Made OfWords(const LayerConfig& config, const Sources& from) {
   layer.codes.k.step = static_cast<std::uint64_t>(bits[0]);
   ReadFloatScales(config, from.scales, made);
   if (layer.why.empty() && from.g_idx != nullptr) {
-    layer.why = WhyNotInOrder(*from.g_idx, made.k, layer.block.k);
+    absl::StatusOr<KOrder> order = OrderOfGroups(*from.g_idx, made.k, layer.block.k);
+    layer.why = std::string(order.status().message());
+    if (order.ok()) layer.k_order = *std::move(order);
   }
   if (!layer.why.empty()) return made;
   if (from.zero_points) {

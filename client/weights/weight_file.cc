@@ -14,6 +14,7 @@
 #include "base/text/quoted.h"
 #include "client/file.h"
 #include "client/quantized/safetensors.h"
+#include "client/weights/bitsandbytes_layers.h"
 #include "client/weights/gguf.h"
 #include "client/weights/layer_config.h"
 #include "client/weights/npz.h"
@@ -148,6 +149,7 @@ std::vector<WeightTensor> CombineLayers(std::vector<WeightTensor> tensors,
   TensorsByName by_name;
   for (WeightTensor& tensor : tensors) by_name.emplace(std::string(tensor.name), std::move(tensor));
   if (config.packing) CombinePackedLayers(*config.packing, by_name);
+  CombineBitsandbytesLayers(by_name);
   CombineScaledLayers(config, by_name);
   tensors.clear();
   for (auto& [name, tensor] : by_name) tensors.push_back(std::move(tensor));
@@ -246,8 +248,9 @@ absl::StatusOr<std::vector<WeightTensor>> WithLayers(const std::string& path,
   };
   const bool has_packed =
       any([](const WeightTensor& tensor) { return absl::EndsWith(tensor.name, ".qweight"); });
-  const bool has_scales =
-      any([](const WeightTensor& tensor) { return IsNameOfScales(tensor.name); });
+  const bool has_scales = any([](const WeightTensor& tensor) {
+    return IsNameOfScales(tensor.name) || IsNameOfBitsandbytes(tensor.name);
+  });
   if (!has_packed && !has_scales) return tensors;
   const absl::StatusOr<LayerConfig> config = FindConfig(FolderOf(path), has_packed);
   if (!config.ok()) return config.status();

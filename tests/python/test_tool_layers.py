@@ -302,10 +302,28 @@ class TestBitsandbytes:
         assert np.array_equal(found.factor, values.reshape(n, k).T)
         assert found.rounded_to == "bfloat16"
 
+    @pytest.mark.parametrize("kind", ["nf4", "bnb_fp4"])
+    @pytest.mark.parametrize(("n", "k", "run", "block"), [
+        (6, 128, 64, 64), (4, 96, 64, 32), (3, 80, 64, 16), (2, 512, 4096, 128), (1, 77, 64, 64),
+    ])  # fmt: skip
+    def test_four_bits_of_a_known_table(self, random, kind, n, k, run, block):
+        """They stay as they are, in blocks that are parts of runs and of lines."""
+        known = table(kind, 4).astype("f4")
+        codes = random.integers(0, 16, n * k + n * k % 2)
+        magnitudes = random.random(-(-n * k // run), dtype="f4")
+        state = types.SimpleNamespace(shape=(n, k), code=known, blocksize=run, absmax=magnitudes, nested=False,
+                                      dtype="torch.bfloat16")  # fmt: skip
+        packed = (codes[::2] << 4 | codes[1::2]).astype("u1").reshape(-1, 1)
+        found = _tool_layers.read(weight_of(packed, quant_state=state))
+        assert found.rounded_to is None
+        assert found.factor.type == f"{kind.replace('_', '-')}-g{block}-f32"
+        values = known[codes].astype("f8") * magnitudes.repeat(run)[: codes.size]
+        assert np.array_equal(found.factor.dequantize("float64"), values[: n * k].reshape(n, k).T)
+
     def test_eight_bits(self, random):
         codes = random.integers(-127, 128, (N, K), dtype="i1")
         largest = random.random(N, dtype="f4")
-        wanted = (codes * (largest / np.float32(127)).astype("f8")[:, None]).T
+        wanted = (codes * (largest * np.float32(1 / 127)).astype("f8")[:, None]).T
         for scb, state in ((largest, None), (None, types.SimpleNamespace(SCB=largest))):  # before, after a product
             module = weight_of(codes, SCB=scb, has_fp16_weights=False)
             module.state = state

@@ -7,12 +7,14 @@ have no form here, or whose memory a kernel has packed for itself, is refused wi
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from gemmd._inputs import codes_of, to_numpy
 from gemmd._layout import Array
+from gemmd._small_float import table
 from gemmd.quantized import Quantized
 
 _BLOCKS = (128, 64, 32, 16)  # of K, that integers have
@@ -266,7 +268,7 @@ def _micro_scaled(weight: Any) -> Quantized:
 
 
 def _eight_bits(module: Any) -> Quantized:
-    """Linear8bitLt: codes [N, K] of int8, each line's largest magnitude in SCB; a value is code * SCB / 127."""
+    """Linear8bitLt: codes [N, K] of int8, each line's largest magnitude in SCB; a value is code * (SCB * f32(1 / 127))."""
     weight = module.weight
     if weight.has_fp16_weights:
         raise ValueError(
@@ -277,7 +279,7 @@ def _eight_bits(module: Any) -> Quantized:
     codes = _array(weight, "weight")
     if codes.dtype != np.int8 or largest is None:
         raise ValueError(f"weight is {codes.dtype}, not yet int8: bitsandbytes quantizes when to() moves the layer")
-    scales = _array(largest, "weight.SCB").astype(np.float32).reshape(-1, 1) / np.float32(127)
+    scales = _array(largest, "weight.SCB").astype(np.float32).reshape(-1, 1) * np.float32(1 / 127)
     return Quantized(codes, scales, "int8-row", axis=0).T
 
 
@@ -289,10 +291,18 @@ def _four_bits(weight: Any) -> Weights:
     n, k = (int(each) for each in state.shape)
     packed = _array(weight, "weight").reshape(-1).view(np.uint8)
     codes = np.stack([packed >> 4, packed & 15], axis=1).reshape(-1)[: n * k]
-    table = _array(state.code, "quant_state.code").astype(np.float32)
-    blocks = np.repeat(_magnitudes(state), int(state.blocksize))[: n * k]
-    values: Array = (table[codes] * blocks).reshape(n, k).T
-    return Weights(values, rounded_to=str(state.dtype).rpartition(".")[2])
+    known = _array(state.code, "quant_state.code").astype(np.float32)
+    element = next((name for name in ("nf4", "bnb_fp4") if np.array_equal(known, table(name, 4))), None)
+    magnitudes, run = _magnitudes(state), int(state.blocksize)
+    # A run goes on from a line into the next where lines are no multiple of it: blocks are of both.
+    length = run if n == 1 or k % run == 0 else math.gcd(k, run)
+    block = next((each for each in _BLOCKS if length % each == 0), None)
+    if element is None or block is None:
+        values: Array = (known[codes] * np.repeat(magnitudes, run)[: n * k]).reshape(n, k).T
+        return Weights(values, rounded_to=str(state.dtype).rpartition(".")[2])
+    first = np.arange(n)[:, None] * k + np.arange(0, k, block)
+    form = f"{element.replace('_', '-')}-g{block}-f32"
+    return Weights(Quantized(codes.reshape(n, k), magnitudes[first // run], form, axis=0).T)
 
 
 def _magnitudes(state: Any) -> Array:

@@ -15,7 +15,7 @@ namespace gemmd::client {
 using Value = std::function<double(std::uint64_t n, std::uint64_t k)>;
 
 // Expects that the tensor's form is the quantized format, that it has the size that was said, and
-// that a server takes it and finds each value.
+// that a server takes it and finds each value, where its order of K says.
 inline void ExpectMatrix(const WeightTensor& tensor, const std::string& format,
                          const Value& value) {
   const auto form = FormOf(tensor);
@@ -32,7 +32,8 @@ inline void ExpectMatrix(const WeightTensor& tensor, const std::string& format,
     for (std::uint64_t k = 0; k < form->columns; ++k) {
       const auto line = static_cast<std::int64_t>(n);
       const auto element = static_cast<std::int64_t>(k);
-      ASSERT_EQ(view.value(line, element), value(n, k)) << format << " " << n << ", " << k;
+      const std::uint64_t place = array.k_order == nullptr ? k : array.k_order->at(k);
+      ASSERT_EQ(view.value(line, element), value(n, place)) << format << " " << n << ", " << k;
       if (view.format.scaling.type != DataType::kFp8E4M3) continue;
       ASSERT_GE(view.block_scale(line, element), 0);
     }

@@ -1,5 +1,7 @@
 #include "client/weights/packed_layers.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -227,7 +229,39 @@ TEST(PackedLayersTest, ALayerWithoutAFormSaysWhy) {
   EXPECT_THAT(Why(Pack(layer, Packing::kGptq), other), HasSubstr("it is packed as \"marlin\""));
 }
 
-TEST(PackedLayersTest, GroupsMustBeRunsOfK) {
+// act-order: the places of K of a group lie apart.
+TEST(PackedLayersTest, GroupsMayLieApart) {
+  for (const auto& [k, group, bits] :
+       {std::array<std::uint64_t, 3>{256, 64, 4}, {192, 128, 4}, {132, 32, 8}, {256, 128, 2}}) {
+    const std::uint64_t size = group;
+    const Numbers layer = RandomLayer(16, k, group, 5, bits);
+    std::vector<std::uint32_t> groups;
+    for (std::uint64_t i = 0; i < k; ++i) groups.push_back(static_cast<std::uint32_t>(i / size));
+    std::shuffle(groups.begin(), groups.end(), std::mt19937(7));
+    std::string bytes;
+    for (const std::uint32_t each : groups) bytes += Little(each, 4);
+    std::vector<WeightTensor> tensors = Pack(layer, Packing::kGptqV2);
+    tensors.push_back(Tensor("l.g_idx", "I32", {k}, bytes));
+    tensors = CombineLayers(std::move(tensors), ConfigOf(Packing::kGptqV2, group, bits));
+    ASSERT_EQ(tensors.size(), 1U);
+    const std::string format = bits == 8 ? absl::StrCat("uint8-g", group, "-zp")
+                                         : absl::StrCat("int4-g", group, "-f16-zp");
+    ExpectMatrix(tensors[0], format, [&layer, &groups](std::uint64_t n, std::uint64_t at) {
+      const std::uint64_t of = groups[at] * layer.n + n;
+      return (layer.codes[at * layer.n + n] - layer.zeros[of]) * double{layer.scales[of]};
+    });
+    const auto array = std::get<QuantizedArray>(*OperandOf(tensors[0]));
+    ASSERT_NE(array.k_order, nullptr);
+    const auto real = Dequantize(array);
+    ASSERT_TRUE(real.ok());
+    float last = 0;
+    std::memcpy(&last, real->bytes().data() + (k - 1) * sizeof last, sizeof last);
+    const std::uint64_t of = groups[k - 1] * layer.n;
+    EXPECT_EQ(last, (layer.codes[(k - 1) * layer.n] - layer.zeros[of]) * layer.scales[of]);
+  }
+}
+
+TEST(PackedLayersTest, GroupsHaveTheirSize) {
   const Numbers layer = RandomLayer(16, 128, 64, 5);
   const auto with_groups = [&](int changed, std::uint32_t group) {
     std::vector<WeightTensor> tensors = Pack(layer, Packing::kGptq);
@@ -243,8 +277,11 @@ TEST(PackedLayersTest, GroupsMustBeRunsOfK) {
   ASSERT_EQ(good.size(), 1U);
   EXPECT_TRUE(FormOf(good[0]).ok()) << FormOf(good[0]).status();
   EXPECT_THAT(Why(with_groups(127, 0), config),
-              HasSubstr("its g_idx has the group 0 for k = 127, not 1: its groups (act-order)"));
-  EXPECT_THAT(Why(with_groups(0, ~0U), config), HasSubstr("has the group -1 for k = 0, not 0"));
+              HasSubstr("its g_idx has the group 0 for k = 127 and 64 before; each group has 64, "
+                        "the last one the rest of K"));
+  EXPECT_THAT(Why(with_groups(0, ~0U), config),
+              HasSubstr("has the group -1 for k = 0; there are 2"));
+  EXPECT_THAT(Why(with_groups(0, 2), config), HasSubstr("has the group 2 for k = 0; there are 2"));
   std::vector<WeightTensor> short_one = with_groups(-1, 0);
   short_one[3].shape = {127};
   EXPECT_THAT(Why(short_one, config), HasSubstr("its g_idx is I32 of [127]; it must be I32 of"));

@@ -51,13 +51,14 @@ TEST(WeightFormTest, EveryTypeHasAFormOrSaysWhyNotAndWhatIsClosest) {
     EXPECT_THAT(std::string(form.status().message()), HasSubstr("closest")) << type.name;
   }
   // Two blocks each: codes, scales, offsets and the scale of the tensor.
-  EXPECT_EQ(forms,
-            "F32=f32:8 F16=f16:4 Q4_0=int4-g32-f16:36 Q4_1=int4-g32-f16-offset:40 Q5_0=int8-g32:72 "
-            "Q5_1=uint8-g32-offset:80 Q8_0=int8-g32:72 Q2_K=int4-g16-f32-offset:512 "
-            "Q3_K=int4-g16-f32:384 Q4_K=int4-g32-f32-offset:384 Q5_K=uint8-g32-offset:640 "
-            "Q6_K=int8-g16:640 IQ4_NL=int8-g32:72 IQ4_XS=int8-g32:576 I8=int8:2 F64=f64:16 "
-            "BF16=bf16:4 TQ1_0=int4-g128-f16:264 TQ2_0=int4-g128-f16:264 MXFP4=mxfp4:34 "
-            "NVFP4=nvfp4:76 ");
+  EXPECT_EQ(
+      forms,
+      "F32=f32:8 F16=f16:4 Q4_0=int4-g32-f16:36 Q4_1=int4-g32-f16-offset:40 Q5_0=int8-g32:72 "
+      "Q5_1=uint8-g32-offset:80 Q8_0=int8-g32:72 Q2_K=int4-g16-f32-offset:512 "
+      "Q3_K=int4-g16-f32:384 Q4_K=int4-g32-f32-offset:384 Q5_K=uint8-g32-offset:640 "
+      "Q6_K=int8-g16:640 IQ4_NL=iq4-nl-g32-f16:36 IQ4_XS=iq4-nl-g32-f32:320 I8=int8:2 F64=f64:16 "
+      "BF16=bf16:4 TQ1_0=int4-g128-f16:264 TQ2_0=int4-g128-f16:264 MXFP4=mxfp4:34 "
+      "NVFP4=nvfp4:76 ");
 }
 
 TEST(WeightFormTest, AMatrixHasTwoDimensions) {
