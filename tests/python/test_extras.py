@@ -31,7 +31,7 @@ def test_the_demo(server):
     assert "\ngemmd.demo: UNAVAILABLE" in done.stderr
 
 
-def test_the_example_of_the_readme(server):
+def test_the_example_of_the_readme(server, tmp_path, monkeypatch):
     """Every Python block of client/python/README.md, one after another, as cells of a notebook."""
     readme = pathlib.Path(__file__).parents[2] / "client/python/README.md"
     cells, inside = [], False
@@ -42,6 +42,7 @@ def test_the_example_of_the_readme(server):
         elif inside:
             cells.append(line)
     assert cells.count("# a cell") >= 4
+    monkeypatch.chdir(tmp_path)  # it writes a file
     done = run_python(server, "-c", "\n".join(cells).replace("127.0.0.1:50051", server.address))
     assert done.returncode == 0, done.stderr
 

@@ -49,7 +49,7 @@ def of_quantized(x: Quantized, is_left: bool | None, is_packed: bool) -> Planes:
     planes = [(DATA, _data(stored, is_packed))]
     if stored.scales is None:
         return Planes(planes)
-    scales, zero_points, blocks = stored.scales, stored.zero_points, None
+    scales, zero_points, blocks, is_turned = stored.scales, stored.zero_points, None, stored.scale_order == "F"
     if stored.format.has_blocks:
         _check_axis(stored, is_left)
         blocks = Blocks(stored.format.block_k, stored.format.block_lines, LAYOUTS[stored.scale_layout])
@@ -65,7 +65,9 @@ def of_quantized(x: Quantized, is_left: bool | None, is_packed: bool) -> Planes:
     ):
         if plane is not None:
             rows, columns = plane.shape
-            planes.append((name, _layout.lay_out_codes(plane.reshape(-1), Plane(element.number, rows, columns))))
+            order = COLUMN_MAJOR if is_turned and name != TENSOR_SCALE else ROW_MAJOR
+            flat = (plane.T if order == COLUMN_MAJOR else plane).reshape(-1)
+            planes.append((name, _layout.lay_out_codes(flat, Plane(element.number, rows, columns, order))))
     return Planes(planes, blocks)
 
 

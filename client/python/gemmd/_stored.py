@@ -21,6 +21,7 @@ class Stored(NamedTuple):
 
     format: its name may be empty. data: rows x columns, or 1-D packed bytes in `order`, "C" or "F".
     axis: where the lines are, 0 for rows and 1 for columns; None where it does not matter, or nobody has said.
+    scale_order: how planes of blocks lie, "C", or "F" where a file has them so: it is part of a digest.
     """
 
     format: Format
@@ -33,6 +34,7 @@ class Stored(NamedTuple):
     scale_layout: str = PLAIN
     axis: int | None = None
     offsets: Array | None = None
+    scale_order: str = "C"
 
     @property
     def planes(self) -> tuple[Array, ...]:
@@ -63,6 +65,7 @@ class Stored(NamedTuple):
             zero_points=place(self.zero_points),
             tensor_scale=place(self.tensor_scale),
             offsets=place(self.offsets),
+            scale_order="C",
         )
 
     def transposed(self) -> Stored:
@@ -85,6 +88,7 @@ class Stored(NamedTuple):
             zero_points=turned(self.zero_points),
             offsets=turned(self.offsets),
             axis=None if self.axis is None else 1 - self.axis,
+            scale_order="C",
         )
 
     def codes(self) -> Array:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import numpy as np
 
-from gemmd import _checks, _formats, _packing, _quantize, _scale_layout, _stored, types
+from gemmd import _checks, _container, _formats, _packing, _quantize, _scale_layout, _stored, types
 from gemmd._inputs import to_numpy
 from gemmd._layout import Array
 from gemmd._quantize import RULES
@@ -139,6 +140,31 @@ class Quantized:
                 _turned(made.offsets, turned),
             )
         )
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Quantized:
+        """Reads a container: what `gemm quantize` and save() write (docs/quantization.md, "Containers").
+
+        The file is mapped and not copied: only scales and their like are read, to be checked. The arrays are
+        read-only, and put() of the matrix has the digest of `gemm put PATH`. While it is in use others may replace
+        the file, as save() does, but not write into it or cut it: touching what is gone ends the process (SIGBUS).
+
+        ValueError: it is no such file, or not sound: the path, the field, its value and the limit. OSError: it
+        cannot be read.
+        """
+        return cls._of(_container.load(os.fspath(path)))
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes a container, byte for byte as `gemm quantize` writes one of these codes, for `gemm` and load().
+
+        The file appears whole or not at all, in the place of an older one. Elements that lie with K along their
+        lines are written from where they are; others are copied once. Of one scale for the tensor, or for
+        128 x 128 elements, those lines are the file's that lie one after another here.
+
+        ValueError: there are no scales, the format has no name, or axis is None where it matters. OSError: the file
+        cannot be written.
+        """
+        _container.save(os.fspath(path), self.stored, self.type)
 
     @classmethod
     def _of(cls, stored: Stored) -> Quantized:
