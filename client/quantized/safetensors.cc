@@ -189,6 +189,11 @@ absl::StatusOr<SafetensorsHeader> ParseSafetensorsHeader(absl::string_view text,
   if (text.empty() || text.front() != '{') {
     return absl::InvalidArgumentError("the header does not begin with {");
   }
+  // The parser takes a 0 for the end of its input, whatever follows; other readers do not.
+  if (const std::size_t at = text.find('\0'); at != absl::string_view::npos) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the header is no JSON from its byte ", at, " on"));
+  }
   HeaderReader reader;
   if (!Json::sax_parse(text.begin(), text.end(), &reader)) {
     return absl::InvalidArgumentError(reader.error);

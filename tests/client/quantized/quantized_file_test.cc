@@ -121,6 +121,7 @@ TEST_F(QuantizedFileTest, HostileContainersAreRefusedByName) {
       {"{\"__", " {\"__", "the header does not begin with {"},
       {"]}}", "]}", "the header is no JSON from its byte"},
       {"]}}", "]}}x", "the header is no JSON from its byte"},
+      {"]}}", std::string("]}}\0x", 5), "the header is no JSON from its byte"},
       {"others", "\xff\xfe", "the header is no JSON from its byte"},
       {"\"others\"", "7", "the header's \"__metadata__\": \"by\" has the number 7"},
       {"\"others\"", "{}", "the header's \"__metadata__\": \"by\" has an object"},
