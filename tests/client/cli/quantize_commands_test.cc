@@ -252,7 +252,7 @@ TEST_F(QuantizeCommands, WrongUseIsExplained) {
   const std::string w = directory_.Path("w.gq");
   ASSERT_EQ(Gemm({"quantize", b_, "--as", "int8-row", "-o", w}).exit_code, 0);
   EXPECT_THAT(Refusal({"quantize", b_, "--as", "int9", "-o", w}, 2),
-              HasSubstr("--as: format 'int9': there is none; docs/quantization.md has all 78"));
+              HasSubstr("--as: format 'int9': there is none; docs/quantization.md has all 114"));
   EXPECT_THAT(Refusal({"quantize", b_, "-o", w}, 2), HasSubstr("--as is required"));
   EXPECT_THAT(Refusal({"quantize", b_, "--as", "mxfp4", "--k-axis", "2", "-o", w}, 2),
               HasSubstr("--k-axis"));

@@ -153,10 +153,9 @@ TEST(QuantizeTest, RefusalsNameTheElementTheTypeAndTheFormat) {
             "scale rule round-up: it is of e8m0 scales; those of int8-row are f32");
   ruled = {"uint8-row", KAxis::kRows, false, {}};
   ruled.options.scale_rule = ScaleRule::kFullRange;
-  EXPECT_EQ(
-      why(good, ruled),
-      "scale rule full-range: it is of int8 and int4 formats without zero points and offsets, "
-      "not of uint8-row");
+  EXPECT_EQ(why(good, ruled),
+            "scale rule full-range: it is of int8, int4 and iq4-nl formats without zero points and "
+            "offsets, not of uint8-row");
   EXPECT_THAT(why(good, {"int9-row", KAxis::kRows, false, {}}),
               HasSubstr("format 'int9-row': is int8-row or uint8-row meant? docs/quantization.md"));
   EXPECT_THAT(why(good, {"int8-g32", KAxis::kRows, true, {}}),
