@@ -87,18 +87,19 @@ CLI::Option* AddDuration(CLI::App& app, const std::string& name, absl::Duration&
       ->type_name("DURATION");
 }
 
-void AddFormatOption(CLI::App& app, const std::string& name, const std::string& value,
-                     absl::Status (OperandFormats::*add)(absl::string_view),
-                     OperandFormats& formats, const std::string& description) {
-  app.add_option_function<std::vector<std::string>>(
-         name,
-         [name, add, &formats](const std::vector<std::string>& texts) {
-           for (const std::string& text : texts) {
-             const absl::Status status = (formats.*add)(text);
-             if (!status.ok()) throw CLI::ValidationError(name, std::string(status.message()));
-           }
-         },
-         description)
+CLI::Option* AddFormatOption(CLI::App& app, const std::string& name, const std::string& value,
+                             absl::Status (OperandFormats::*add)(absl::string_view),
+                             OperandFormats& formats, const std::string& description) {
+  return app
+      .add_option_function<std::vector<std::string>>(
+          name,
+          [name, add, &formats](const std::vector<std::string>& texts) {
+            for (const std::string& text : texts) {
+              const absl::Status status = (formats.*add)(text);
+              if (!status.ok()) throw CLI::ValidationError(name, std::string(status.message()));
+            }
+          },
+          description)
       ->type_name("[OPERAND=]" + value)
       ->expected(1)
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)

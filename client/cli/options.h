@@ -65,9 +65,9 @@ CLI::Option* AddDuration(CLI::App& app, const std::string& name, absl::Duration&
                          const std::string& description);
 
 // An option of OperandFormats, which may come several times.
-void AddFormatOption(CLI::App& app, const std::string& name, const std::string& value,
-                     absl::Status (OperandFormats::*add)(absl::string_view),
-                     OperandFormats& formats, const std::string& description);
+CLI::Option* AddFormatOption(CLI::App& app, const std::string& name, const std::string& value,
+                             absl::Status (OperandFormats::*add)(absl::string_view),
+                             OperandFormats& formats, const std::string& description);
 
 // --lease; `given` says whether it was. 0 is none.
 void AddLease(CLI::App& app, absl::Duration& lease, bool& given);

@@ -6,6 +6,7 @@ import mmap
 import os
 import re
 import stat
+import struct
 import tracemalloc
 
 import exact_quantization as exact
@@ -87,6 +88,51 @@ def test_gemm_puts_the_file_as_the_matrix_that_was_saved(client, server, random,
         if k_axis == 1 or not _formats.FORMATS[name].has_blocks:  # else scales that were made here lie by rows
             with client.put(q) as here:
                 assert here.digest == loaded.digest
+
+
+def gguf(tensors):
+    """A file of GGUF version 3: tensors by name, each its number of type, its rows and columns, and its bytes."""
+    head, data = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), 0), b""
+    for name, (kind, rows, columns, content) in tensors.items():
+        head += struct.pack("<Q", len(name)) + name.encode()
+        head += struct.pack("<IQQIQ", 2, columns, rows, kind, len(data))
+        data += content + bytes(-len(content) % 32)
+    return head + bytes(-len(head) % 32) + data
+
+
+def of_halves(random, count, words):
+    """Blocks of f16s and 32 nibbles, the first 16 low: their bytes, the f16s and the nibbles as float64."""
+    halves = random.standard_normal((count, words)).astype(np.float16)
+    bytes_ = random.integers(0, 256, (count, 16), np.uint8)
+    content = np.concatenate([halves.view(np.uint8), bytes_], axis=1).tobytes()
+    return content, halves.astype(np.float64), np.concatenate([bytes_ & 15, bytes_ >> 4], axis=1)
+
+
+def test_a_tensor_that_is_quantized_already_comes_in_its_own_form(client, server, random, tmp_path):
+    """As ggml decodes Q8_0 (8), Q4_1 (3) and IQ4_NL (20), in blocks of 32 along K."""
+    rows, k = 5, 96
+    count = rows * k // 32
+    scales, codes = random.standard_normal((count, 1)).astype(np.float16), random.integers(-128, 128, (count, 32))
+    q8 = np.concatenate([scales.view(np.uint8), codes.astype(np.int8).view(np.uint8)], axis=1).tobytes()
+    q4, halves, nibbles = of_halves(random, count, 2)
+    iq4, unit, places = of_halves(random, count, 1)
+    path = tmp_path / "m.gguf"
+    path.write_bytes(gguf({"q8": (8, rows, k, q8), "q4": (3, rows, k, q4), "iq4": (20, rows, k, iq4)}))
+    for name, form, values in (
+        ("q8", "int8-g32", scales.astype(np.float64) * codes),
+        ("q4", "int4-g32-f16-offset", halves[:, :1] * nibbles + halves[:, 1:]),
+        ("iq4", "iq4-nl-g32-f16", unit * np.array(exact.TABLES["iq4-nl"], np.float64)[places]),
+    ):
+        out = tmp_path / f"{name}.gq"
+        made = gemm("quantize", f"{path}:{name}", "-o", out)
+        assert (made.returncode, made.stderr) == (0, "")
+        assert made.stdout.endswith(", its own form: nothing is rounded\n")
+        q = gemmd.Quantized.load(out)
+        assert (q.type, q.shape, q.axis) == (form, (rows, k), 0)
+        assert np.array_equal(q.dequantize(), values.reshape(rows, k))
+        put = json.loads(gemm("--json", "--server", server.address, "put", f"{path}:{name}").stdout)
+        with client.put(q) as here:
+            assert here.digest.hex() == put["residents"][0]["digest"]
 
 
 def test_a_loaded_matrix_multiplies_inline_and_in_shared_memory(client, random, tmp_path):
@@ -189,6 +235,7 @@ REFUSALS = [
     ('{"__', ' {"__', "the header does not begin with {"),
     ("]}}", "]}", "the header is no JSON from its byte"),
     ("]}}", "]}}x", "the header is no JSON from its byte"),
+    ("]}}", "]}}\0x", "the header is no JSON from its byte"),
     ("others", b"\xff\xfe", "the header is no JSON from its byte"),
     ("others", "\x01", "the header is no JSON from its byte"),
     ("others", "\\ud800", "half of a character of UTF-16"),

@@ -11,6 +11,28 @@
 #include "client/quantized/quantized_file.h"
 
 namespace gemmd::cli {
+namespace {
+
+Outcome ReadContainerFile(const std::string& path, std::optional<client::QuantizedArray>& array) {
+  absl::StatusOr<client::QuantizedArray> read = client::ReadQuantizedFile(path);
+  if (!read.ok()) return FileFailure(read.status());
+  array = *std::move(read);
+  return std::nullopt;
+}
+
+// A matrix of that type, where one that is quantized already is wanted.
+Failure PlainFailure(const std::string& path, DataType type) {
+  if (type == DataType::kF32 || type == DataType::kF16 || type == DataType::kBf16) {
+    return UsageFailure(absl::StrCat("--as is required: ", path, " is ", Name(type),
+                                     "; add --as FORMAT, such as int4-g128-f16, and --k-axis 1 "
+                                     "where K is its columns, as in files of weights"));
+  }
+  return UsageFailure(absl::StrCat(path, " is ", Name(type),
+                                   " without scales, and a container has some; gemm put takes it "
+                                   "as it is"));
+}
+
+}  // namespace
 
 void AddQuantizeChoices(CLI::App& app, QuantizeChoices& choices, const std::string& group) {
   CLI::Option* const rule =
@@ -101,6 +123,24 @@ bool IsContainer(const OperandFormats& formats, const std::string& operand,
   return client::IsQuantizedFile(path);
 }
 
+Outcome ReadOwnForm(const std::string& path, std::optional<client::QuantizedArray>& array) {
+  if (const auto weights = FindWeights(path)) {
+    std::optional<client::WeightOperand> tensor;
+    if (Outcome failure = ReadWeight(*weights, tensor)) return failure;
+    auto* const found = std::get_if<client::QuantizedArray>(&*tensor);
+    if (found == nullptr) {
+      return PlainFailure(path, std::get<client::Matrix>(*tensor).format().type);
+    }
+    array = std::move(*found);
+    return std::nullopt;
+  }
+  if (client::IsQuantizedFile(path)) return ReadContainerFile(path, array);
+  return UsageFailure(absl::StrCat(
+      "--as is required: ", path,
+      " is no tensor that is quantized already, and no container; add --as FORMAT, such as "
+      "int4-g128-f16, and --k-axis 1 where K is its columns"));
+}
+
 Outcome ReadContainer(const OperandFormats& formats, const std::string& operand,
                       const std::string& path, std::optional<client::QuantizedArray>& array) {
   if (formats.HasOwn(operand)) {
@@ -113,10 +153,7 @@ Outcome ReadContainer(const OperandFormats& formats, const std::string& operand,
     array = std::get<client::QuantizedArray>(*std::move(tensor));
     return std::nullopt;
   }
-  absl::StatusOr<client::QuantizedArray> read = client::ReadQuantizedFile(path);
-  if (!read.ok()) return FileFailure(read.status());
-  array = *std::move(read);
-  return std::nullopt;
+  return ReadContainerFile(path, array);
 }
 
 }  // namespace gemmd::cli

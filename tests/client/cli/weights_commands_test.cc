@@ -216,6 +216,74 @@ TEST_F(WeightsCommands, AQuantizedTensorMultipliesByItsValues) {
               HasSubstr("was quantized along axis 1"));
 }
 
+TEST_F(WeightsCommands, AQuantizedTensorIsWrittenInItsOwnForm) {
+  const std::string gq = directory_.Path("w.gq");
+  EXPECT_EQ(Output({"quantize", gguf_ + ":q8", "-o", gq}),
+            "5 x 64 -> w.gq: int8-g32 along axis 1, 360 B, its own form: nothing is rounded\n");
+  EXPECT_EQ(Digest({gq}), Digest({gguf_ + ":q8"}));
+  const std::string unit = Npy("e.npy", kK, kK, Unit());
+  EXPECT_EQ(Product({unit, gq, "--transpose-b"}), Product({unit, gguf_ + ":q8", "--transpose-b"}));
+  // A container is written as it was.
+  const std::string again = directory_.Path("again.gq");
+  const nlohmann::json json = Json({"quantize", gq, "-o", again});
+  EXPECT_EQ(json["format"], "int8-g32");
+  EXPECT_EQ(json["k_axis"], 1);
+  EXPECT_EQ(json["bytes"], 360);
+  EXPECT_EQ(json["relative_error"], 0.0);
+  EXPECT_EQ(testing::FileBytes(again), testing::FileBytes(gq));
+  EXPECT_EQ(Output({"quantize", gguf_ + ":q8", "-o", "-"}), testing::FileBytes(gq));
+}
+
+TEST_F(WeightsCommands, AMatrixOfAStackIsWrittenInItsOwnForm) {
+  const std::string path =
+      directory_.File("stack.safetensors",
+                      SafetensorsBytes({{"e.up", "F8_E4M3", absl::StrCat("[3,", kN, ",", kK, "]"),
+                                         std::string(3 * kN * kK, '\x38')},
+                                        {"e.up_scale", "F32", "[3]", BytesOf({2, -1, 0.5})}}));
+  const std::string gq = directory_.Path("w.gq");
+  EXPECT_THAT(Output({"quantize", path + ":e.up[1]", "-o", gq}),
+              HasSubstr("5 x 64 -> w.gq: fp8-e4m3-tensor along axis 1, 324 B"));
+  EXPECT_EQ(Digest({gq}), Digest({path + ":e.up[1]"}));
+  EXPECT_THAT(Refusal({"quantize", path + ":e.up", "-o", gq}, 3),
+              HasSubstr("it is a stack of 3 matrices, which go one by one"));
+}
+
+TEST_F(WeightsCommands, WhatHasNoOwnFormIsRefusedWithoutAFile) {
+  const std::string gq = directory_.Path("w.gq");
+  const auto refusal = [&](const std::string& file, int exit_code,
+                           const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments = {"quantize", file, "-o", gq};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Refusal(arguments, exit_code);
+  };
+  EXPECT_THAT(refusal(one_, 2),
+              HasSubstr("--as is required: one.safetensors is f32; add --as FORMAT, such as "
+                        "int4-g128-f16, and --k-axis 1 where K is its columns"));
+  const std::string bytes = directory_.File(
+      "i8.safetensors", SafetensorsBytes({{"w", "I8", "[2,2]", std::string(4, '\1')}}));
+  EXPECT_THAT(refusal(bytes + ":w", 2),
+              HasSubstr("i8.safetensors:w is int8 without scales, and a container has some; gemm "
+                        "put takes it as it is"));
+  const std::string npy = Npy("w.npy", kN, kK, Integers());
+  EXPECT_THAT(refusal(npy, 2), HasSubstr("--as is required: w.npy is no tensor that is quantized "
+                                         "already, and no container; add --as FORMAT"));
+  EXPECT_THAT(refusal(gguf_ + ":q2", 3), HasSubstr("IQ2_XXS has no form here"));
+  EXPECT_THAT(refusal(gguf_ + ":nan", 3), HasSubstr("the block of row 0, columns 0 to 31"));
+  EXPECT_THAT(refusal(many_, 3), HasSubstr("has 2 matrices among 3 tensors"));
+  EXPECT_THAT(refusal(directory_.File("x.gq", "short"), 3), HasSubstr("the file has 5 bytes"));
+  const std::vector<std::vector<std::string>> of_as = {{"--k-axis", "1"},
+                                                       {"--scale-layout", "plain"},
+                                                       {"--shape", "2x2"},
+                                                       {"--type", "f32"},
+                                                       {"--order", "row-major"}};
+  for (const std::vector<std::string>& more : of_as) {
+    EXPECT_THAT(refusal(gguf_ + ":q8", 2, more), HasSubstr(more[0] + " requires --as"));
+  }
+  EXPECT_THAT(refusal(gguf_ + ":q8", 2, {"--stochastic", "1"}),
+              HasSubstr("--scale-rule and --stochastic go with --as"));
+  EXPECT_EQ(testing::FileBytes(gq), "");
+}
+
 TEST_F(WeightsCommands, AllTensorsWithAFormArePut) {
   const testing::ProcessResult all = Gemm({"put", many_, "--all"});
   EXPECT_EQ(all.exit_code, 0) << all.error;
