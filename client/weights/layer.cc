@@ -23,6 +23,7 @@ namespace {
 using Byte = std::uint8_t;
 
 constexpr std::uint64_t kEight = 8;
+constexpr std::uint64_t kPartBits = 32;  // of words that lie in parts
 constexpr std::uint32_t kE4M3Magnitude = 0x7f;
 
 std::uint64_t BitsAlong(const Axis& axis, int bits, std::uint64_t index) {
@@ -35,13 +36,35 @@ const Byte* BytesOf(const Plane& plane) {
   return reinterpret_cast<const Byte*>(plane.bytes.view().data());
 }
 
+// At most eight bits, of two bytes where they end in the next.
+std::uint32_t LoadBits(const Byte* bytes, std::uint64_t bit, int count) {
+  const Byte* const from = bytes + bit / 8;
+  const int at = static_cast<int>(bit % 8);
+  std::uint32_t both = *from;
+  if (at + count > 8) both |= static_cast<std::uint32_t>(from[1]) << 8;
+  return both >> at & ((1u << count) - 1);
+}
+
 std::uint32_t LoadAt(const Plane& plane, std::uint64_t bit) {
+  if (plane.bits < 8) return LoadBits(BytesOf(plane), bit, plane.bits);
   const Byte* const from = BytesOf(plane) + bit / 8;
-  if (plane.bits < 8) {
-    return static_cast<std::uint32_t>(*from) >> (bit % 8) & ((1u << plane.bits) - 1);
-  }
   std::uint32_t code = 0;
   std::memcpy(&code, from, static_cast<std::size_t>(plane.bits / 8));
+  return code;
+}
+
+// A code of a word that lies in parts; `line` is in bits.
+std::uint32_t LoadFromParts(const Plane& plane, std::uint64_t line, std::uint64_t index) {
+  const Axis& axis = plane.k;
+  const std::uint64_t in_word = index % axis.per_word * static_cast<std::uint64_t>(plane.bits);
+  const std::uint64_t in_part = in_word % kPartBits;
+  const std::uint64_t part =
+      line + axis.step * (index / axis.per_word) + axis.part_step * (in_word / kPartBits);
+  const int here = std::min(plane.bits, static_cast<int>(kPartBits - in_part));
+  std::uint32_t code = LoadBits(BytesOf(plane), part + in_part, here);
+  if (here < plane.bits) {
+    code |= LoadBits(BytesOf(plane), part + axis.part_step, plane.bits - here) << here;
+  }
   return code;
 }
 
@@ -370,7 +393,9 @@ class Decoder {
 }  // namespace
 
 std::uint32_t Plane::Load(std::uint64_t line_index, std::uint64_t k_index) const {
-  return LoadAt(*this, BitsAlong(line, bits, line_index) + BitsAlong(k, bits, k_index));
+  const std::uint64_t at = BitsAlong(line, bits, line_index);
+  if (k.part_step != 0) return LoadFromParts(*this, at, k_index);
+  return LoadAt(*this, at + BitsAlong(k, bits, k_index));
 }
 
 Plane PlaneOfLines(const Bytes& bytes, int bits, std::uint64_t columns) {

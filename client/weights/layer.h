@@ -22,17 +22,20 @@
 namespace gemmd::client {
 
 // Where the indices of one dimension lie. Neighbours are in words of `per_word`, which are `step`
-// bits apart; index i is at `places[i % per_word]` in its own.
+// bits apart; index i is at `places[i % per_word]` in its own. Words of more bits than 32 lie in
+// parts of 32 bits, `part_step` bits apart, and have their indices in order without gaps, so that
+// one may begin in one part and end in the next: `places` says nothing of them.
 struct Axis {
   std::uint64_t step = 0;  // 0: the dimension has one index, or all indices share one place
   std::uint64_t per_word = 1;
+  std::uint64_t part_step = 0;  // 0: words have no parts. K alone may have them
   std::array<std::uint8_t, 16> places = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
 };
 
 // Codes, scales or zero points. Stacks of matrices have a part for each.
 struct Plane {
   Bytes bytes;
-  int bits = 0;  // of one: 2, 4, 8, 16 or 32, in words of at least as many
+  int bits = 0;  // of one: 2, 3, 4, 8, 16 or 32, in words of at least as many
   Axis line;
   Axis k;
   std::uint64_t part_bytes = 0;  // from one matrix of a stack to the next; 0: they share it

@@ -1,6 +1,7 @@
 #include "client/weights/packed_layers.h"
 
 #include <array>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +41,11 @@ struct Planes {
   const WeightTensor* g_idx;
 };
 
+// Returns the fewest codes that end where a word does: those of one word, of 3 bits of three.
+std::uint64_t CodesOf(std::uint64_t bits) { return kWordBits / std::gcd(kWordBits, bits); }
+
+std::uint64_t WordsOf(std::uint64_t codes, std::uint64_t bits) { return codes * bits / kWordBits; }
+
 std::uint64_t GroupsOf(const PackingConfig& config, std::uint64_t k) {
   return config.group_size == 0 ? 1 : CeilOfRatio(k, config.group_size);
 }
@@ -60,50 +66,46 @@ struct Shapes {
 };
 
 Shapes ShapesOf(const PackingConfig& config, std::uint64_t n, std::uint64_t k) {
-  const std::uint64_t in_word = kWordBits / config.bits;
+  const std::uint64_t bits = config.bits;
   const std::uint64_t groups = GroupsOf(config, k);
   switch (config.packing) {
     case Packing::kGptq:
     case Packing::kGptqV2:
-      return {{k / in_word, n}, {groups, n / in_word}, {groups, n}};
+      return {{WordsOf(k, bits), n}, {groups, WordsOf(n, bits)}, {groups, n}};
     case Packing::kAwq:
-      return {{k, n / in_word}, {groups, n / in_word}, {groups, n}};
+      return {{k, WordsOf(n, bits)}, {groups, WordsOf(n, bits)}, {groups, n}};
     case Packing::kAwqGemv:
       break;
   }
   const std::uint64_t words = ZeroWordsOfGemv(config, k);
-  return {{n, k / in_word}, {n, words}, {n, words * in_word}};
+  return {{n, WordsOf(k, bits)}, {n, words}, {n, words * (kWordBits / bits)}};
 }
 
 std::string WhyNoLayer(const PackingConfig& config, const Planes& planes, std::uint64_t n,
                        std::uint64_t k) {
   if (!config.why.empty()) return config.why;
   const bool is_gptq = config.packing == Packing::kGptq || config.packing == Packing::kGptqV2;
-  const bool is_read =
-      is_gptq ? config.bits == 2 || config.bits == 4 || config.bits == 8 : config.bits == 4;
+  const bool is_read = config.bits == 4 || (is_gptq && (config.bits < 4 || config.bits == 8));
   if (!is_read) {
-    return absl::StrCat("its codes have ", config.bits, " bits, and ", is_gptq ? "2, 4 and 8" : "4",
-                        " are read; ", config.bits < 4 ? "int4-g128-f16-zp" : "uint8-g128-zp",
+    return absl::StrCat("its codes have ", config.bits, " bits, and ",
+                        is_gptq ? "2, 3, 4 and 8" : "4", " are read; ",
+                        config.bits < 4 ? "int4-g128-f16-zp" : "uint8-g128-zp",
                         " is closest: gemm quantize makes it of the f16 or f32 file");
+  }
+  const std::uint64_t words = WordsOf(CodesOf(config.bits), config.bits);
+  if (is_gptq && planes.qweight.shape[0] % words != 0) {
+    return absl::StrCat("its qweight has ", planes.qweight.shape[0], " rows, no multiple of ",
+                        words);
   }
   const Shapes shapes = ShapesOf(config, n, k);
   const char* scale_type = planes.scales.type == "BF16" ? "BF16" : "F16";
   std::string why = WhyNotOf("qweight", planes.qweight, "I32", shapes.qweight);
   if (why.empty()) why = WhyNotOf("qzeros", planes.qzeros, "I32", shapes.qzeros);
   if (why.empty()) why = WhyNotOf("scales", planes.scales, scale_type, shapes.scales);
-  const std::uint64_t in_word = kWordBits / config.bits;
-  if (why.empty() && n % in_word != 0) {
-    why = absl::StrCat("it has ", n, " columns, no multiple of ", in_word);
+  if (why.empty() && n % CodesOf(config.bits) != 0) {
+    why = absl::StrCat("it has ", n, " columns, no multiple of ", CodesOf(config.bits));
   }
   return why;
-}
-
-// A dimension whose codes are packed in words that are `step` bits apart.
-Axis Packed(std::uint64_t step, int bits) {
-  Axis axis;
-  axis.step = step;
-  axis.per_word = kWordBits / static_cast<std::uint64_t>(bits);
-  return axis;
 }
 
 Axis OneByOne(std::uint64_t step) {
@@ -112,16 +114,28 @@ Axis OneByOne(std::uint64_t step) {
   return axis;
 }
 
+// A dimension whose codes are packed in words that are `step` bits apart.
+Axis Packed(std::uint64_t step, std::uint64_t bits) {
+  Axis axis;
+  axis.per_word = CodesOf(bits);
+  const std::uint64_t words = WordsOf(axis.per_word, bits);
+  axis.step = words * step;
+  if (words == 1) return axis;
+  if (step == kWordBits) return OneByOne(bits);
+  axis.part_step = step;
+  return axis;
+}
+
 void FindPlanes(const PackingConfig& config, const Planes& from, std::uint64_t n, Layer& layer) {
   const int bits = static_cast<int>(config.bits);
-  const std::uint64_t row_of_words = n / (kWordBits / config.bits) * kWordBits;
+  const std::uint64_t row_of_words = WordsOf(n, config.bits) * kWordBits;
   Plane codes;
   codes.bytes = from.qweight.bytes;
   codes.bits = bits;
   Plane zeros;
   zeros.bytes = from.qzeros.bytes;
   zeros.bits = bits;
-  zeros.line = Packed(kWordBits, bits);
+  zeros.line = Packed(kWordBits, config.bits);
   zeros.k = OneByOne(row_of_words);
   Plane scales;
   scales.bytes = from.scales.bytes;
@@ -132,10 +146,10 @@ void FindPlanes(const PackingConfig& config, const Planes& from, std::uint64_t n
     case Packing::kGptq:
     case Packing::kGptqV2:
       codes.line = OneByOne(kWordBits);
-      codes.k = Packed(n * kWordBits, bits);
+      codes.k = Packed(n * kWordBits, config.bits);
       break;
     case Packing::kAwq:
-      codes.line = zeros.line = Packed(kWordBits, bits);
+      codes.line = zeros.line = Packed(kWordBits, config.bits);
       codes.line.places = zeros.line.places = kPlacesOfAwq;
       codes.k = OneByOne(row_of_words);
       break;

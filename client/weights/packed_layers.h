@@ -1,14 +1,16 @@
 // Layers that GPTQ and AWQ have quantized: PREFIX.qweight, .qzeros, .scales and perhaps .g_idx make
 // one matrix, PREFIX.weight, of N x K. Values; no files.
 //
-// Codes and zero points of 2, 4 or 8 bits are packed in int32, c of them, the first in the lowest
-// bits:
+// Codes and zero points of 2, 3, 4 or 8 bits are packed in int32, c of them, the first in the
+// lowest bits:
 //
-//            GPTQ                                AWQ, "gemm"                 AWQ, "gemv"
-//   qweight  [K/c, N], along K                   [K, N/c], along N           [N, K/c], along K
-//   qzeros   [groups, N/c], along N              [groups, N/c], along N      [N, W], along groups
-//   scales   [groups, N]                         [groups, N]                 [N, W*c], zeros at the
-//   end g_idx    [K], the group of each k, or none   none                        none
+//            GPTQ                       AWQ, "gemm"              AWQ, "gemv"
+//   qweight  [K/c, N], along K          [K, N/c], along N        [N, K/c], along K
+//   qzeros   [groups, N/c], along N     [groups, N/c], along N   [N, W], along groups
+//   scales   [groups, N]                [groups, N]              [N, W*c], zeros at the end
+//   g_idx    [K], groups, or none       none                     none
+//
+// 32 codes of 3 bits fill three words without gaps, so that two of them lie in two words each.
 //
 // AWQ "gemm" packs eight columns in the order 0, 2, 4, 6, 1, 3, 5, 7; both have 4 bits alone. GPTQ
 // of the checkpoint format "gptq" stores zero points less 1, "gptq_v2" as they are. Where such a

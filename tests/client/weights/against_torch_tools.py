@@ -71,6 +71,11 @@ def layers(tools):
         scales = ((high - low) / highest).half().float()
         return scales, torch.round(-low / scales).clamp(lowest, highest)
 
+    def numbers(words, bits):
+        """Those packed in int32, the first lowest; of 3 bits some lie in two words."""
+        whole = sum((word & 0xffffffff) << (32 * i) for i, word in enumerate(words))
+        return [whole >> at & (2**bits - 1) for at in range(0, 32 * len(words), bits)]
+
     def plain(module):
         return {name: getattr(module, name).detach().clone().contiguous()
                 for name in ("qweight", "qzeros", "scales", "g_idx") if getattr(module, name, None) is not None}
@@ -98,9 +103,7 @@ def layers(tools):
         yield f"gptqmodel.v2.{name}", {**config, "checkpoint_format": "gptq_v2"}, tensors, values
         convert_gptq_v2_to_v1_format_module(new, types.SimpleNamespace(bits=bits, pack_dtype=torch.int32))
         tensors = {**tensors, "qzeros": new.qzeros.detach().clone()}
-        highest = 2**bits - 1
-        has_highest = any((word >> shift & highest) == highest for word in tensors["qzeros"].flatten().tolist()
-                          for shift in range(0, 32, bits))
+        has_highest = any(zero == 2**bits - 1 for line in tensors["qzeros"].tolist() for zero in numbers(line, bits))
         yield f"gptqmodel.v1.{name}", {**config, "format": "gptq"}, tensors, None if has_highest else values
 
     def gemv_layer(name, group):
@@ -128,7 +131,7 @@ def layers(tools):
                 linear = torch.nn.Linear(K, N, bias=False)
                 linear.weight.data = weight.clone()
                 name = f"{group}.{'sym' if is_symmetric else 'asym'}.{kind}"
-                for bits in (2, 4, 8):
+                for bits in (2, 3, 4, 8):
                     yield from gptq_layers(f"{bits}.{name}", weight, linear, group, is_symmetric, bits)
                 if group == -1:
                     continue

@@ -59,24 +59,26 @@ Numbers RandomLayer(std::uint64_t n, std::uint64_t k, std::uint64_t group, std::
   return layer;
 }
 
-// Words of codes, as many as bits allow, in that order.
+// Codes of so many bits in words, in that order: bit by bit, 32 of 3 bits in three words.
 std::string Words(const std::vector<int>& codes, std::uint64_t bits, std::uint64_t rows,
                   std::uint64_t columns, bool along_rows, const std::vector<int>& order, int less) {
-  const std::uint64_t count = 32 / bits;
-  std::string bytes;
-  for (std::uint64_t i = 0; i < (along_rows ? rows / count : rows); ++i) {
-    for (std::uint64_t j = 0; j < (along_rows ? columns : columns / count); ++j) {
-      std::uint32_t word = 0;
-      for (std::uint64_t at = 0; at < count; ++at) {
-        const std::uint64_t place =
-            order.empty() ? at : static_cast<std::uint64_t>(order[static_cast<std::size_t>(at)]);
-        const std::uint64_t row = along_rows ? count * i + place : i;
-        const std::uint64_t column = along_rows ? j : count * j + place;
-        word |= static_cast<std::uint32_t>(codes[row * columns + column] - less) << (bits * at);
-      }
-      bytes += Little(word, 4);
+  const std::uint64_t lines = along_rows ? columns : rows;
+  const std::uint64_t in_line = (along_rows ? rows : columns) * bits / 32;
+  const std::uint64_t run = order.empty() ? 1 : order.size();
+  std::vector<std::uint32_t> words(lines * in_line);
+  for (std::uint64_t line = 0; line < lines; ++line) {
+    for (std::uint64_t bit = 0; bit < in_line * 32; ++bit) {
+      const std::uint64_t at = bit / bits;
+      const std::uint64_t index =
+          at / run * run + (order.empty() ? 0 : static_cast<std::uint64_t>(order[at % run]));
+      const std::uint64_t from = along_rows ? index * columns + line : line * columns + index;
+      const auto code = static_cast<std::uint32_t>(codes[from] - less);
+      const std::uint64_t word = along_rows ? bit / 32 * lines + line : line * in_line + bit / 32;
+      words[word] |= (code >> (bit % bits) & 1) << (bit % 32);
     }
   }
+  std::string bytes;
+  for (const std::uint32_t word : words) bytes += Little(word, 4);
   return bytes;
 }
 
@@ -122,12 +124,12 @@ std::vector<WeightTensor> Pack(const Numbers& layer, Packing packing, const char
   const bool is_awq = packing == Packing::kAwq;
   const std::vector<int>& order = is_awq ? kOfAwq : kInOrder;
   const std::uint64_t groups = layer.zeros.size() / layer.n;
-  const std::uint64_t count = 32 / layer.bits;
+  const std::uint64_t words = layer.n * layer.bits / 32;
   return {Tensor("l.qweight", "I32",
-                 is_awq ? std::vector<std::uint64_t>{layer.k, layer.n / count}
-                        : std::vector<std::uint64_t>{layer.k / count, layer.n},
+                 is_awq ? std::vector<std::uint64_t>{layer.k, words}
+                        : std::vector<std::uint64_t>{layer.k * layer.bits / 32, layer.n},
                  Words(layer.codes, layer.bits, layer.k, layer.n, !is_awq, order, 0)),
-          Tensor("l.qzeros", "I32", {groups, layer.n / count},
+          Tensor("l.qzeros", "I32", {groups, words},
                  Words(layer.zeros, layer.bits, groups, layer.n, false, order,
                        packing == Packing::kGptq ? 1 : 0)),
           Tensor("l.scales", scale, {groups, layer.n}, Halves(layer.scales))};
@@ -182,6 +184,21 @@ TEST(PackedLayersTest, GptqOfTwoAndEightBitsHasFormsOfMore) {
   }
 }
 
+TEST(PackedLayersTest, GptqOfThreeBitsHasCodesAcrossWords) {
+  for (const Packing packing : {Packing::kGptq, Packing::kGptqV2}) {
+    ExpectValues(RandomLayer(96, 512, 128, 5, 3), ConfigOf(packing, 128, 3), "int4-g128-f16-zp");
+    ExpectValues(RandomLayer(32, 192, 64, 6, 3), ConfigOf(packing, 64, 3), "int4-g64-f16-zp");
+    ExpectValues(RandomLayer(160, 96, 32, 7, 3), ConfigOf(packing, 32, 3), "int4-g32-f16-zp");
+    ExpectValues(RandomLayer(64, 160, 160, 8, 3), ConfigOf(packing, 0, 3), "int4-g128-f16-zp");
+  }
+  Numbers layer = RandomLayer(32, 64, 64, 9, 3);
+  layer.zeros[21] = 8;
+  const auto tensors = CombineLayers(Pack(layer, Packing::kGptq), ConfigOf(Packing::kGptq, 64, 3));
+  EXPECT_EQ(OperandOf(tensors[0]).status().message(),
+            "the block of row 21, columns 0 to 63 has no form in int4-g64-f16-zp: its zero point "
+            "less 1 is 7, which programs read as 8 or carry over");
+}
+
 TEST(PackedLayersTest, ScalesMayBeOfBf16) {
   const Numbers layer = RandomLayer(8, 64, 64, 5);
   std::vector<WeightTensor> tensors = Pack(layer, Packing::kAwq, "BF16");
@@ -219,9 +236,17 @@ TEST(PackedLayersTest, ALayerWithoutAFormSaysWhy) {
   EXPECT_THAT(Why(Pack(RandomLayer(16, 96, 24, 5), Packing::kGptq), ConfigOf(Packing::kGptq, 24)),
               HasSubstr("it has a scale of f16 for each 1 x 24 uint4, and no form has that; "
                         "int4-g128-f16-zp is closest"));
-  EXPECT_THAT(
-      Why(Pack(layer, Packing::kGptq), ConfigOf(Packing::kGptq, 64, 3)),
-      HasSubstr("its codes have 3 bits, and 2, 4 and 8 are read; int4-g128-f16-zp is closest"));
+  EXPECT_EQ(Why(Pack(layer, Packing::kGptq), ConfigOf(Packing::kGptq, 64, 5)),
+            "GPTQ has no form here: its codes have 5 bits, and 2, 3, 4 and 8 are read; "
+            "uint8-g128-zp is closest: gemm quantize makes it of the f16 or f32 file");
+  EXPECT_EQ(Why(Pack(layer, Packing::kGptq), ConfigOf(Packing::kGptq, 64, 3)),
+            "GPTQ has no form here: its qweight has 16 rows, no multiple of 3");
+  std::vector<WeightTensor> narrow = Pack(RandomLayer(48, 64, 64, 5, 3), Packing::kGptq);
+  EXPECT_EQ(Why(narrow, ConfigOf(Packing::kGptq, 64, 3)),
+            "GPTQ has no form here: it has 48 columns, no multiple of 32");
+  narrow[1].shape = {1, 5};
+  EXPECT_EQ(Why(narrow, ConfigOf(Packing::kGptq, 64, 3)),
+            "GPTQ has no form here: its qzeros is I32 of [1, 5]; it must be I32 of [1, 4]");
   EXPECT_THAT(Why(Pack(layer, Packing::kAwq), ConfigOf(Packing::kAwq, 64, 8)),
               HasSubstr("its codes have 8 bits, and 4 are read; uint8-g128-zp is closest"));
   LayerConfig other = config;
