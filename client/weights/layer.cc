@@ -28,8 +28,9 @@ constexpr std::uint32_t kE4M3Magnitude = 0x7f;
 
 std::uint64_t BitsAlong(const Axis& axis, int bits, std::uint64_t index) {
   if (axis.per_word == 1) return axis.step * index;
-  return axis.step * (index / axis.per_word) +
-         static_cast<std::uint64_t>(bits) * axis.places[index % axis.per_word];
+  const std::uint64_t place =
+      axis.places.empty() ? index % axis.per_word : axis.places[index % axis.per_word];
+  return axis.step * (index / axis.per_word) + static_cast<std::uint64_t>(bits) * place;
 }
 
 const Byte* BytesOf(const Plane& plane) {
@@ -90,12 +91,13 @@ bool IsDense(const Plane& plane) {
 // of 8.
 bool HasEightTogether(const Plane& plane) {
   if (IsDense(plane)) return true;
-  return plane.bits == 4 && plane.k.per_word == kEight && plane.k.places == Axis().places;
+  return plane.bits == 4 && plane.k.per_word == kEight && plane.k.places.empty();
 }
 
 // Returns whether eight codes along K lie together, the first of two in the high half of a byte.
 bool HasEightInSwappedPairs(const Plane& plane) {
-  return plane.bits == 4 && plane.k.step == 8 && plane.k.per_word == 2 && plane.k.places[0] == 1;
+  return plane.bits == 4 && plane.k.step == 8 && plane.k.per_word == 2 && !plane.k.places.empty() &&
+         plane.k.places[0] == 1;
 }
 
 // Decodes a layer into the planes of its format.

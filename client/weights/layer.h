@@ -7,7 +7,6 @@
 // a value; no files.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -28,8 +27,8 @@ namespace gemmd::client {
 struct Axis {
   std::uint64_t step = 0;  // 0: the dimension has one index, or all indices share one place
   std::uint64_t per_word = 1;
-  std::uint64_t part_step = 0;  // 0: words have no parts. K alone may have them
-  std::array<std::uint8_t, 16> places = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15};
+  std::uint64_t part_step = 0;        // 0: words have no parts. K alone may have them
+  std::vector<std::uint16_t> places;  // in numbers of the plane's bits. Empty: they are in order
 };
 
 // Codes, scales or zero points. Stacks of matrices have a part for each.

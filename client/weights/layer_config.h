@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,11 +45,15 @@ struct PackingConfig {
   std::string why;               // no layer packed so has a form; else empty
 };
 
+// Texts that a safetensors file has of itself, by their keys.
+using FileMetadata = std::map<std::string, std::string>;
+
 struct LayerConfig {
   std::optional<PackingConfig> packing;
   // The blocks that layers of others may have: each fits some, by its planes' shapes.
   std::vector<BlockShape> blocks;
   std::vector<int> bits;  // that packed codes may have
+  FileMetadata metadata;
 };
 
 // Absent where nothing in the text says that there are layers. INVALID_ARGUMENT names the field

@@ -1,6 +1,6 @@
 #include "client/weights/packed_layers.h"
 
-#include <array>
+#include <iterator>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -17,7 +17,7 @@ namespace {
 using Shape = std::vector<std::uint64_t>;
 
 constexpr std::uint64_t kWordBits = 32;
-constexpr std::array<std::uint8_t, 16> kPlacesOfAwq = {0, 4, 1, 5, 2, 6, 3, 7};
+constexpr std::uint16_t kPlacesOfAwq[] = {0, 4, 1, 5, 2, 6, 3, 7};
 
 absl::string_view Name(Packing packing) {
   switch (packing) {
@@ -150,7 +150,8 @@ void FindPlanes(const PackingConfig& config, const Planes& from, std::uint64_t n
       break;
     case Packing::kAwq:
       codes.line = zeros.line = Packed(kWordBits, config.bits);
-      codes.line.places = zeros.line.places = kPlacesOfAwq;
+      codes.line.places.assign(std::begin(kPlacesOfAwq), std::end(kPlacesOfAwq));
+      zeros.line.places = codes.line.places;
       codes.k = OneByOne(row_of_words);
       break;
     case Packing::kAwqGemv:

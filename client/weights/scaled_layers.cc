@@ -34,8 +34,8 @@ constexpr Naming kNamings[] = {
     {"_packed", "_scale", ""},
     {"_blocks", "_scales", ""},
     {".weight", ".scale_weight", ".weight"},
-    {"._weight_qdata", "._weight_scale", ".weight"},
 };
+constexpr absl::string_view kCodesOfTorchao = "_qdata";
 
 // Codes that are not read, by what stands beside them: alone they would be taken for numbers.
 struct Unread {
@@ -339,8 +339,8 @@ Made MakeLayer(const LayerConfig& config, const Sources& from) {
     Made made{from.codes.shape[0], from.codes.shape[1], {}};
     made.layer.type = absl::StrCat(type, "*", from.scales.type());
     made.layer.why =
-        "torchao may hold such scales and codes in another order, which its metadata says and "
-        "which is not read; its F8_E4M3 and I8 with scales of rows are closest";
+        "torchao may hold such scales and codes in another order, and its metadata, which says "
+        "so, is missing";
     return made;
   }
   if (from.is_blocks) return OfBlocks(from);
@@ -398,7 +398,7 @@ void Combine(const LayerConfig& config, const Naming& naming, const std::string&
   if (naming.codes != naming.made && FindTensor(tensors, made_name) != nullptr) return;
   Sources from;
   from.is_blocks = naming.codes == "_blocks";
-  from.is_of_torchao = naming.codes == "._weight_qdata";
+  from.is_of_torchao = absl::EndsWith(naming.codes, kCodesOfTorchao);
   const std::size_t rank = from.is_blocks ? 3 : 2;
   if (codes->shape.size() != rank && codes->shape.size() != rank + 1) return;
   if (!HasSize(codes->shape) || (from.is_blocks && codes->shape.back() != 16)) return;
@@ -444,6 +444,20 @@ void Combine(const LayerConfig& config, const Naming& naming, const std::string&
   Replace(planes, made_name, std::move(shape), std::move(made.layer), tensors);
 }
 
+// MODULE._PARAM_qdata and MODULE._PARAM_scale make MODULE.PARAM.
+void CombineTorchao(const LayerConfig& config, TensorsByName& tensors) {
+  for (const std::string& base : NamesBefore(tensors, kCodesOfTorchao)) {
+    const std::size_t dot = base.rfind("._");
+    if (dot == std::string::npos) continue;
+    const std::string parameter = base.substr(dot + 2);
+    const std::string codes = absl::StrCat("._", parameter, kCodesOfTorchao);
+    const std::string scales = absl::StrCat("._", parameter, "_scale");
+    const std::string made = absl::StrCat(".", parameter);
+    if (FindTensor(tensors, base + "_scale") == nullptr) continue;
+    Combine(config, {codes, scales, made}, base.substr(0, dot), tensors);
+  }
+}
+
 // Gives codes of which the rest is not read a layer that says so.
 void Refuse(const Unread& unread, const std::string& base, TensorsByName& tensors) {
   const std::string name = absl::StrCat(base, unread.codes);
@@ -473,6 +487,7 @@ void CombineScaledLayers(const LayerConfig& config, TensorsByName& tensors) {
       Combine(config, naming, base, tensors);
     }
   }
+  CombineTorchao(config, tensors);
   for (const Unread& unread : kUnread) {
     for (const std::string& base : NamesBefore(tensors, unread.beside)) {
       Refuse(unread, base, tensors);

@@ -19,8 +19,8 @@
 // points, _zero_point I32 [words, groups], along N; _shape has N and K. Zero points of I8 codes are
 // I8. A scale multiplies, "_inv" too, but _global_scale divides.
 //
-// The names X.weight and X.scale_weight, of ComfyUI, and X._weight_qdata and X._weight_scale, of
-// torchao, are read as X.weight and X.weight_scale.
+// The names X.weight and X.scale_weight, of ComfyUI, and X._P_qdata and X._P_scale, of torchao, are
+// read as X.weight and X.weight_scale, X.P and X.P_scale; torchao_layers.h reads its other classes.
 //
 // Sources: compressed-tensors 0.20.0, compressors/; ModelOpt 0.47.0, export/quant_utils.py;
 // transformers 5.24.0, integrations/finegrained_fp8.py and mxfp4.py; torchao 0.18.0,

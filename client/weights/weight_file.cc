@@ -23,6 +23,7 @@
 #include "client/weights/safetensors_types.h"
 #include "client/weights/scaled_layers.h"
 #include "client/weights/shard_index.h"
+#include "client/weights/torchao_layers.h"
 
 namespace gemmd::client {
 namespace {
@@ -141,6 +142,7 @@ absl::StatusOr<SafetensorsContent> ParseSafetensors(const Bytes& file) {
                                Part(file, data + tensor.begin, data + tensor.end), nullptr});
   }
   if (absl::Status s = CheckCovered(*header, all.size() - data); !s.ok()) return s;
+  content.metadata = header->metadata;
   return content;
 }
 
@@ -150,6 +152,7 @@ std::vector<WeightTensor> CombineLayers(std::vector<WeightTensor> tensors,
   for (WeightTensor& tensor : tensors) by_name.emplace(std::string(tensor.name), std::move(tensor));
   if (config.packing) CombinePackedLayers(*config.packing, by_name);
   CombineBitsandbytesLayers(by_name);
+  CombineTorchaoLayers(config.metadata, by_name);
   CombineScaledLayers(config, by_name);
   tensors.clear();
   for (auto& [name, tensor] : by_name) tensors.push_back(std::move(tensor));
@@ -183,12 +186,20 @@ std::string FolderOf(const std::string& path) {
   return slash == std::string::npos ? "" : path.substr(0, slash + 1);
 }
 
+// Programs write what they say of tensors in one shard, or the same in all. Where two differ about
+// one, nothing is said.
+void AddMetadata(const FileMetadata& of_shard, FileMetadata& metadata) {
+  for (const auto& [key, text] : of_shard) {
+    std::string& said = metadata.emplace(key, text).first->second;
+    if (said != text) said.clear();
+  }
+}
+
 // Every shard must have what the index says is in it; what else it has is not the index's.
-absl::StatusOr<std::vector<WeightTensor>> OpenShards(const std::string& path,
-                                                     const ShardIndex& index) {
+absl::StatusOr<SafetensorsContent> OpenShards(const std::string& path, const ShardIndex& index) {
   const std::string folder = FolderOf(path);
   std::map<std::string, std::map<std::string, WeightTensor>> shards;
-  std::vector<WeightTensor> tensors;
+  SafetensorsContent all;
   for (const auto& [name, shard] : index.shard_of) {
     auto found = shards.find(shard);
     if (found == shards.end()) {
@@ -196,6 +207,7 @@ absl::StatusOr<std::vector<WeightTensor>> OpenShards(const std::string& path,
       if (!bytes.ok()) return Annotate(path, bytes.status());
       absl::StatusOr<SafetensorsContent> content = ParseSafetensors(*bytes);
       if (!content.ok()) return Annotate(folder + shard, content.status());
+      AddMetadata(content->metadata, all.metadata);
       found = shards.emplace(shard, std::map<std::string, WeightTensor>()).first;
       for (WeightTensor& tensor : content->tensors) {
         found->second.emplace(tensor.name, std::move(tensor));
@@ -206,9 +218,9 @@ absl::StatusOr<std::vector<WeightTensor>> OpenShards(const std::string& path,
       return absl::InvalidArgumentError(
           absl::StrCat(path, ": weight_map's ", Quoted(name), " is not in ", Quoted(shard)));
     }
-    tensors.push_back(std::move(tensor->second));
+    all.tensors.push_back(std::move(tensor->second));
   }
-  return tensors;
+  return all;
 }
 
 // The text of a small file; absent: there is none.
@@ -242,19 +254,21 @@ absl::StatusOr<LayerConfig> FindConfig(const std::string& folder, bool has_packe
 
 // Files beside it matter where tensors are the planes of layers.
 absl::StatusOr<std::vector<WeightTensor>> WithLayers(const std::string& path,
-                                                     std::vector<WeightTensor> tensors) {
-  const auto any = [&tensors](const auto& matches) {
+                                                     SafetensorsContent content) {
+  const auto any = [&tensors = content.tensors](const auto& matches) {
     return std::any_of(tensors.begin(), tensors.end(), matches);
   };
   const bool has_packed =
       any([](const WeightTensor& tensor) { return absl::EndsWith(tensor.name, ".qweight"); });
   const bool has_scales = any([](const WeightTensor& tensor) {
-    return IsNameOfScales(tensor.name) || IsNameOfBitsandbytes(tensor.name);
+    return IsNameOfScales(tensor.name) || IsNameOfBitsandbytes(tensor.name) ||
+           IsNameOfTorchao(tensor.name);
   });
-  if (!has_packed && !has_scales) return tensors;
-  const absl::StatusOr<LayerConfig> config = FindConfig(FolderOf(path), has_packed);
+  if (!has_packed && !has_scales) return std::move(content.tensors);
+  absl::StatusOr<LayerConfig> config = FindConfig(FolderOf(path), has_packed);
   if (!config.ok()) return config.status();
-  return CombineLayers(std::move(tensors), *config);
+  config->metadata = std::move(content.metadata);
+  return CombineLayers(std::move(content.tensors), *config);
 }
 
 }  // namespace
@@ -283,8 +297,7 @@ absl::StatusOr<WeightFile> WeightFile::Open(const std::string& path) {
       absl::StatusOr<SafetensorsContent> content = ParseSafetensors(*bytes);
       if (!content.ok()) return Annotate(path, content.status());
       file.is_container_ = content->is_container;
-      absl::StatusOr<std::vector<WeightTensor>> tensors =
-          WithLayers(path, std::move(content->tensors));
+      absl::StatusOr<std::vector<WeightTensor>> tensors = WithLayers(path, *std::move(content));
       if (!tensors.ok()) return tensors.status();
       file.Take(*std::move(tensors));
       break;
@@ -292,8 +305,9 @@ absl::StatusOr<WeightFile> WeightFile::Open(const std::string& path) {
     case WeightFileKind::kShards: {
       const absl::StatusOr<ShardIndex> index = ParseShardIndex(bytes->view());
       if (!index.ok()) return Annotate(path, index.status());
-      absl::StatusOr<std::vector<WeightTensor>> tensors = OpenShards(path, *index);
-      if (tensors.ok()) tensors = WithLayers(path, *std::move(tensors));
+      absl::StatusOr<SafetensorsContent> content = OpenShards(path, *index);
+      if (!content.ok()) return content.status();
+      absl::StatusOr<std::vector<WeightTensor>> tensors = WithLayers(path, *std::move(content));
       if (!tensors.ok()) return tensors.status();
       file.Take(*std::move(tensors));
       break;

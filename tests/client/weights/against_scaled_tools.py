@@ -196,9 +196,57 @@ def torchao_own():
             linear.weight.data = real.clone()
             model = torch.nn.Sequential(linear)
             quantize_(model, config)
-            tensors, _ = flatten_tensor_state_dict(model.state_dict())
-            yield (f"torchao.{kind}.{name}", {}, {each: tensor.contiguous() for each, tensor in tensors.items()},
+            yield (f"torchao.{kind}.{name}", {}, *flatten_tensor_state_dict(model.state_dict()),
                    model[0].weight.dequantize().float())
+
+
+def torchao_blocks():
+    import torch
+    from torchao.prototype.mx_formats import MXDynamicActivationMXWeightConfig, NVFP4WeightOnlyConfig
+    from torchao.prototype.mx_formats.kernels import f4_unpacked_to_f32, unpack_uint4
+    from torchao.prototype.mx_formats.mx_tensor import MXTensor
+    from torchao.prototype.mx_formats.nvfp4_tensor import NVFP4Tensor
+    from torchao.prototype.safetensors.safetensors_support import flatten_tensor_state_dict
+    from torchao.quantization import quantize_
+
+    def nvfp4_values(tensor):
+        codes = f4_unpacked_to_f32(unpack_uint4(tensor.qdata))
+        one = torch.tensor(1.0)
+        overall = one if tensor.per_tensor_scale is None else tensor.per_tensor_scale
+        plain = NVFP4Tensor(tensor.qdata, tensor.scale, 16, tensor.orig_dtype,
+                            is_swizzled_scales=tensor.is_swizzled_scales)
+        scales = plain.get_hp_scales().repeat_interleave(16, -1)
+        values = (codes.double() * scales.double() * overall.double()).float()
+        assert ((tensor.dequantize(torch.float32) - values).abs() <= values.abs() * 2**-22).all()
+        return values
+
+    for name, real in [*((f"{k}.{name}", real) for k in (256, 288) for name, real in matrices(k).items()),
+                       ("stack", torch.randn(3, 128, 288))]:
+        for is_swizzled in (False, True):
+            order = "tiles" if is_swizzled else "lines"
+            for kind, scale in (("no", None), ("one", real.abs().amax() / (448 * 6)),
+                                ("each", (real.abs().amax((1, 2), keepdim=True) / (448 * 6)) if real.dim() == 3 else None)):
+                if kind == "each" and scale is None:
+                    continue
+                tensor = NVFP4Tensor.to_nvfp4(real, per_tensor_scale=scale, is_swizzled_scales=is_swizzled)
+                yield (f"torchao_blocks.nvfp4.{name}.{order}.{kind}", {},
+                       *flatten_tensor_state_dict({"0.weight": tensor}), nvfp4_values(tensor))
+            for elements in (torch.float8_e4m3fn, torch.float8_e5m2, torch.float4_e2m1fn_x2):
+                if real.dim() == 3 and is_swizzled:
+                    continue  # to_mx() has tiles of matrices alone
+                tensor = MXTensor.to_mx(real, elements, is_swizzled_scales=is_swizzled)
+                yield (f"torchao_blocks.{str(elements).split('.')[1]}.{name}.{order}", {},
+                       *flatten_tensor_state_dict({"0.weight": tensor}), tensor.dequantize(torch.float32))
+        if real.dim() == 3:
+            continue
+        for config in (NVFP4WeightOnlyConfig(), MXDynamicActivationMXWeightConfig()):
+            model = torch.nn.Sequential(torch.nn.Linear(real.shape[1], N, bias=False)).bfloat16()
+            model[0].weight.data = real.bfloat16()
+            quantize_(model, config)
+            weight = model[0].weight
+            values = nvfp4_values(weight) if isinstance(weight, NVFP4Tensor) else weight.dequantize(torch.float32)
+            yield (f"torchao_blocks.{type(config).__name__}.{name}", {},
+                   *flatten_tensor_state_dict(model.state_dict()), values)
 
 
 def compare_all(server, folder):
@@ -221,14 +269,14 @@ def compare_all(server, folder):
                                   f"{expected[tuple(differ[0])]!r}")
         compared[name.split(".")[0]] = compared.get(name.split(".")[0], 0) + 1
 
-    for source in (compressed_tensors, modelopt, transformers_own, torchao_own):
-        for name, config, tensors, values in source():
+    for source in (compressed_tensors, modelopt, transformers_own, torchao_own, torchao_blocks):
+        for name, config, tensors, *metadata, values in source():
             path = folder / name / "model.safetensors"
             path.parent.mkdir()
             (path.parent / "config.json").write_text(json.dumps({"model_type": "x", **config}))
             is_named = any("." in each for each in tensors)
-            safetensors.torch.save_file({each if is_named else f"l.{each}": each_tensor.clone()
-                                         for each, each_tensor in tensors.items()}, path)
+            safetensors.torch.save_file({each if is_named else f"l.{each}": each_tensor.contiguous().clone()
+                                         for each, each_tensor in tensors.items()}, path, *metadata)
             code, output, error = server.gemm("weights", path, "--json", "--check")
             assert code == 0, f"{name}: {error}"
             [listed] = json.loads(output)["tensors"]

@@ -476,7 +476,14 @@ TEST(ScaledLayersTest, ComfyUiAndTorchaoHaveOtherNames) {
   });
   EXPECT_THAT(Why({Tensor("0._weight_qdata", "U8", {4, 8}, codes),
                    Tensor("0._weight_scale", "F8_E4M3", {4, 1}, "aaaa")}),
-              HasSubstr("torchao may hold such scales and codes in another order"));
+              HasSubstr("torchao may hold such scales and codes in another order, and its "
+                        "metadata, which says so, is missing"));
+  const WeightTensor experts = Made({Tensor("0._up_qdata", "F8_E4M3", {4, 8}, codes),
+                                     Tensor("0._up_scale", "F32", {4, 1}, scales.f32)});
+  EXPECT_EQ(experts.name, "0.up");
+  ExpectMatrix(experts, "fp8-e4m3-row", [&](std::uint64_t n, std::uint64_t k) {
+    return DecodeElement(DataType::kFp8E4M3, At(codes, n * 8 + k)) * scales.values[n];
+  });
 }
 
 TEST(ScaledLayersTest, CodesAreNotReadWithoutTheScalesBesideThem) {
