@@ -112,13 +112,15 @@ class Decoder {
     block_lines_ = scaling.block_lines == kWhole ? lines : scaling.block_lines;
     block_k_ = scaling.block_k == kWhole ? k : scaling.block_k;
     out_bits_ = SizeBits(format_.element);
-    for (std::uint64_t i = 0; i < kEight; ++i) {
-      offsets_[i] = BitsAlong(layer.codes.k, layer.codes.bits, i);
+    const auto add = [this](std::uint64_t place) {
+      places_.push_back(BitsAlong(layer_.codes.k, layer_.codes.bits, place));
+    };
+    if (layer.k_order != nullptr) {
+      std::for_each(layer.k_order->begin(), layer.k_order->end(), add);
+      return;
     }
-    if (layer.k_order == nullptr) return;
-    for (const std::uint32_t place : *layer.k_order) {
-      ordered_offsets_.push_back(BitsAlong(layer.codes.k, layer.codes.bits, place));
-    }
+    const std::uint64_t period = std::max(kEight, layer.codes.k.per_word);
+    for (std::uint64_t i = 0; i < period; ++i) add(i);
   }
 
   absl::StatusOr<QuantizedArray> Decode() {
@@ -135,14 +137,17 @@ class Decoder {
         blocks * static_cast<std::uint64_t>(SizeBits(format_.scaling.type)) / 8;
     const std::uint64_t zero_bytes = layer_.zero_points ? blocks : 0;
     Buffer scales = Buffer::Allocate(scale_bytes);
+    const std::uint64_t offset_bytes = layer_.offsets ? scale_bytes : 0;
     Buffer zeros = Buffer::Allocate(zero_bytes);
+    Buffer offsets = Buffer::Allocate(offset_bytes);
     flipped_.resize(blocks);
     absl::Status status = ForEachPart(line_blocks_, [&](const Part& part) {
-      return ReadScales(part, scales.data(), zeros.data());
+      return ReadScales(part, {scales.data(), zeros.data(), offsets.data()});
     });
     if (!status.ok()) return status;
     array.scales = std::move(scales).Freeze(scale_bytes);
     array.zero_points = std::move(zeros).Freeze(zero_bytes);
+    array.offsets = std::move(offsets).Freeze(offset_bytes);
     if (LieAsTheyAre()) {
       array.codes = {layer_.codes.bytes.owner(), layer_.codes.bytes.view().substr(0, CodeBytes())};
       return array;
@@ -167,6 +172,13 @@ class Decoder {
   struct Part {
     std::uint64_t first;
     std::uint64_t last;  // one past it
+  };
+
+  // Where what blocks have goes.
+  struct Planes {
+    char* scales;
+    char* zeros;
+    char* offsets;
   };
 
   // Parts of 64 lines on all CPUs: an even number, so that none shares a byte with another.
@@ -205,9 +217,9 @@ class Decoder {
     return block == 0 ? 0 : at / block;
   }
 
-  absl::Status ReadScales(const Part& part, char* scales, char* zeros) {
+  absl::Status ReadScales(const Part& part, const Planes& to) {
     for (std::uint64_t line_block = part.first; line_block < part.last; ++line_block) {
-      if (absl::Status s = ReadScalesOf(line_block, scales, zeros); !s.ok()) return s;
+      if (absl::Status s = ReadScalesOf(line_block, to); !s.ok()) return s;
     }
     return absl::OkStatus();
   }
@@ -231,8 +243,8 @@ class Decoder {
     return static_cast<float>(static_cast<double>(product) + nested.offset);
   }
 
-  // The scales and zero points of a line of blocks of the format.
-  absl::Status ReadScalesOf(std::uint64_t line_block, char* scales, char* zeros) {
+  // The scales, zero points and offsets of a line of blocks of the format.
+  absl::Status ReadScalesOf(std::uint64_t line_block, const Planes& out) {
     const std::uint64_t line = line_block * block_lines_;
     for (std::uint64_t k_block = 0; k_block < k_blocks_; ++k_block) {
       const std::uint64_t k = k_block * block_k_;
@@ -250,19 +262,45 @@ class Decoder {
         flipped_[to] = 1;
         code &= kE4M3Magnitude;
       }
-      StoreScale(code, value, to, scales);
-      if (!layer_.zero_points) continue;
-      std::uint32_t zero =
-          layer_.zero_points->Load(IndexOf(line, layer_.block.lines), IndexOf(k, layer_.block.k)) ^
-          layer_.zero_flip;
-      const std::uint32_t highest = (1u << layer_.codes.bits) - 1;
-      if (layer_.zero_points_are_less && zero++ == highest) {
-        return Refuse(line, k,
-                      absl::StrCat("its zero point less 1 is ", highest,
-                                   ", which programs read as ", highest + 1, " or carry over"));
-      }
-      zeros[to] = static_cast<char>(zero);
+      StoreScale(layer_.scale_type, code, value, to, out.scales);
+      absl::Status status = absl::OkStatus();
+      if (layer_.zero_points) status = ReadZeroPoint(line, k, out.zeros + to);
+      if (layer_.offsets) status = ReadOffset(line, k, value, to, out.offsets);
+      if (!status.ok()) return status;
     }
+    return absl::OkStatus();
+  }
+
+  absl::Status ReadZeroPoint(std::uint64_t line, std::uint64_t k, char* to) const {
+    const std::uint64_t from_line = IndexOf(line, layer_.block.lines);
+    const std::uint64_t from_k = IndexOf(k, layer_.block.k);
+    std::uint32_t zero = layer_.zero_points->Load(from_line, from_k) ^ layer_.zero_flip;
+    const std::uint32_t highest = (1u << layer_.codes.bits) - 1;
+    if (layer_.zero_points_are_less && zero++ == highest) {
+      return Refuse(line, k,
+                    absl::StrCat("its zero point less 1 is ", highest, ", which programs read as ",
+                                 highest + 1, " or carry over"));
+    }
+    *to = static_cast<char>(zero);
+    return absl::OkStatus();
+  }
+
+  // In binary64, which has every product of two f32.
+  absl::Status ReadOffset(std::uint64_t line, std::uint64_t k, float scale, std::uint64_t to,
+                          char* offsets) const {
+    const Offsets& from = *layer_.offsets;
+    const std::uint32_t code =
+        from.plane.Load(IndexOf(line, layer_.block.lines), IndexOf(k, layer_.block.k));
+    double offset = ScaleOf(from.type, code);
+    if (!std::isfinite(offset)) {
+      return Refuse(line, k, absl::StrCat("its offset is ", offset, "; it must be finite"));
+    }
+    if (from.kind == OffsetKind::kZeroPoints) offset *= -static_cast<double>(scale);
+    const auto value = static_cast<float>(offset);
+    if (static_cast<double>(value) != offset) {
+      return Refuse(line, k, absl::StrCat("its offset, ", offset, ", has no f32"));
+    }
+    StoreScale(DataType::kF32, BitsOf(value), value, to, offsets);
     return absl::OkStatus();
   }
 
@@ -277,9 +315,11 @@ class Decoder {
     return true;
   }
 
-  void StoreScale(std::uint32_t code, float value, std::uint64_t to, char* scales) const {
+  // A scale or an offset; `code` is its code of type `from`.
+  void StoreScale(DataType from, std::uint32_t code, float value, std::uint64_t to,
+                  char* scales) const {
     const DataType type = format_.scaling.type;
-    if (type != layer_.scale_type) code = EncodeElement(type, value, 0, {}, 0);  // exact
+    if (type != from) code = EncodeElement(type, value, 0, {}, 0);  // exact
     StoreCode(scales, SizeBits(type), static_cast<std::int64_t>(to), code);
   }
 
@@ -315,6 +355,9 @@ class Decoder {
     if (flipped_[line / block_lines_ * k_blocks_ + first / block_k_] != 0) flip ^= SignBit();
     if (layer_.codes.bits != out_bits_ || k_ % kEight != 0) {
       WidenCodes(line, first, last, flip, out);
+    } else if (places_.size() > kEight || layer_.k_order != nullptr) {
+      out_bits_ == 4 ? GatherCodes<std::uint32_t>(line, first, last, flip, out)
+                     : GatherCodes<std::uint64_t>(line, first, last, flip, out);
     } else if (out_bits_ == 4) {
       CopyCodes<std::uint32_t>(line, first, last, flip, out);
     } else {
@@ -322,10 +365,32 @@ class Decoder {
     }
   }
 
+  // The code at that place of the form's K.
   std::uint32_t LoadCode(std::uint64_t line, std::uint64_t k) const {
     const Plane& codes = layer_.codes;
     if (layer_.k_order == nullptr) return codes.Load(line, k);
-    return LoadAt(codes, BitsAlong(codes.line, codes.bits, line) + ordered_offsets_[k]);
+    return LoadAt(codes, BitsAlong(codes.line, codes.bits, line) + places_[k]);
+  }
+
+  // As CopyCodes(), where words hold more than eight codes, or K has an order.
+  template <typename Eight>
+  void GatherCodes(std::uint64_t line, std::uint64_t first, std::uint64_t last, std::uint32_t flip,
+                   char* out) const {
+    constexpr int kBits = sizeof(Eight);
+    const Eight flips = flip * (~Eight{0} / ((Eight{1} << kBits) - 1));
+    const Plane& from = layer_.codes;
+    const std::uint64_t begin = BitsAlong(from.line, from.bits, line);
+    char* to = out + (line * k_ + first) * kBits / 8;
+    for (std::uint64_t k = first; k < last; k += kEight, to += sizeof(Eight)) {
+      const std::uint64_t word = begin + k / places_.size() * from.k.step;
+      const std::uint64_t* const places = &places_[k % places_.size()];
+      Eight codes = 0;
+      for (std::uint64_t i = 0; i < kEight; ++i) {
+        codes |= Eight{LoadAt(from, word + places[i])} << (i * kBits);
+      }
+      codes ^= flips;
+      std::memcpy(to, &codes, sizeof codes);
+    }
   }
 
   // Eight codes at a time, which are one number of that type, of 4 or 8 bits each: `first` and
@@ -336,15 +401,13 @@ class Decoder {
     constexpr int kBits = sizeof(Eight);
     const Eight flips = flip * (~Eight{0} / ((Eight{1} << kBits) - 1));  // each of the eight
     const Plane& from = layer_.codes;
-    const bool is_ordered = layer_.k_order != nullptr;
-    const bool together = HasEightTogether(from) && !is_ordered;
-    const bool are_swapped = HasEightInSwappedPairs(from) && !is_ordered;
+    const bool together = HasEightTogether(from);
+    const bool are_swapped = HasEightInSwappedPairs(from);
     constexpr Eight kLow = ~Eight{0} / 0xff * 0xf;  // halves of bytes
     // Words hold 1, 2, 4 or 8 codes here, so that the next eight are as far as these from the
     // first.
-    const std::uint64_t to_next = BitsAlong(from.k, from.bits, kEight) - offsets_[0];
-    const std::uint64_t begin = BitsAlong(from.line, from.bits, line);
-    std::uint64_t at = begin + first / kEight * to_next;
+    const std::uint64_t to_next = BitsAlong(from.k, from.bits, kEight) - places_[0];
+    std::uint64_t at = BitsAlong(from.line, from.bits, line) + first / kEight * to_next;
     char* to = out + (line * k_ + first) * kBits / 8;
     for (std::uint64_t k = first; k < last; k += kEight, at += to_next, to += sizeof(Eight)) {
       Eight codes = 0;
@@ -353,8 +416,7 @@ class Decoder {
         if (are_swapped) codes = (codes & kLow) << 4 | (codes >> 4 & kLow);
       } else {
         for (std::uint64_t i = 0; i < kEight; ++i) {
-          const std::uint64_t bit = is_ordered ? begin + ordered_offsets_[k + i] : at + offsets_[i];
-          codes |= Eight{LoadAt(from, bit)} << (i * kBits);
+          codes |= Eight{LoadAt(from, at + places_[i])} << (i * kBits);
         }
       }
       codes ^= flips;
@@ -385,8 +447,9 @@ class Decoder {
   std::uint64_t block_lines_ = 0;
   std::uint64_t block_k_ = 0;
   int out_bits_ = 0;
-  std::array<std::uint64_t, kEight> offsets_{};  // in bits, of eight codes along K from the first
-  std::vector<std::uint64_t> ordered_offsets_;   // of all, where there is an order
+  // In bits, of codes along K from the first: of eight, of a word that has more, or of all, in
+  // their order.
+  std::vector<std::uint64_t> places_;
   // By block of the format: 1 where a scale of E4M3 is below zero. Servers take none, so that the
   // signs of the block's elements turn.
   std::vector<Byte> flipped_;
@@ -413,6 +476,7 @@ std::vector<const Plane*> PlanesOf(const Layer& layer) {
   std::vector<const Plane*> planes = {&layer.codes, &layer.scales};
   if (layer.nested) planes.insert(planes.end(), {&layer.nested->table, &layer.nested->scales});
   if (layer.zero_points) planes.push_back(&*layer.zero_points);
+  if (layer.offsets) planes.push_back(&layer.offsets->plane);
   if (layer.overall_scale) planes.push_back(&*layer.overall_scale);
   return planes;
 }
@@ -431,6 +495,7 @@ Layer PartOf(const Layer& layer, std::uint64_t index) {
   cut(part.codes);
   cut(part.scales);
   if (part.zero_points) cut(*part.zero_points);
+  if (part.offsets) cut(part.offsets->plane);
   if (part.overall_scale) cut(*part.overall_scale);
   return part;
 }

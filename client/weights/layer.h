@@ -3,6 +3,8 @@
 //
 //     (code - zero point of its block) * scale of its block * scale of all
 //
+// or, with offsets, code * scale of its block + offset of its block.
+//
 // Each program has these planes in an order of its own, so that a layer says where they lie. It is
 // a value; no files.
 #pragma once
@@ -64,6 +66,18 @@ struct NestedScales {
   float offset = 0;
 };
 
+// Numbers of blocks that make offsets, which are added to code times scale.
+enum class OffsetKind : std::uint8_t {
+  kAdded,       // they are the offsets
+  kZeroPoints,  // (code - number) * scale: offsets are -(number * scale)
+};
+
+struct Offsets {
+  Plane plane;
+  DataType type{};  // of its numbers: F32, F16 or BF16
+  OffsetKind kind = OffsetKind::kAdded;
+};
+
 struct Layer {
   std::string type;         // of what it is made, for lists: "GPTQ"
   std::string why;          // there is no form, for this; else empty
@@ -85,6 +99,7 @@ struct Layer {
   std::optional<Plane> zero_points;    // of the elements
   std::uint32_t zero_flip = 0;         // XORed to them
   bool zero_points_are_less = false;   // by 1
+  std::optional<Offsets> offsets;      // instead of zero points
   std::optional<Plane> overall_scale;  // one F32
   bool overall_scale_divides = false;
   // Place i of K, as blocks have it, is place k_order[i] of the codes; null: the same.
@@ -98,8 +113,8 @@ std::vector<const Plane*> PlanesOf(const Layer& layer);
 Layer PartOf(const Layer& layer, std::uint64_t index);
 
 // Exact, but for the reciprocal of an overall scale that divides and for scales with a factor,
-// which are rounded once to f32. INVALID_ARGUMENT, with the place and the cause: a scale is NaN or
-// infinite, or a zero point can be read in two ways.
+// which are rounded once to f32. INVALID_ARGUMENT, with the place and the cause: a scale or an
+// offset is NaN or infinite, an offset has no f32, or a zero point can be read in two ways.
 // REQUIRES: the layer has a format, this shape, and bytes for it; it is no stack.
 absl::StatusOr<QuantizedArray> DecodeLayer(const Layer& layer, std::uint64_t lines,
                                            std::uint64_t k);

@@ -105,9 +105,12 @@ absl::StatusOr<PackingConfig> ParsePacking(const Section& section, bool is_awq) 
   PackingConfig config;
   const std::string name = format->value_or(is_awq ? "gemm" : "gptq");
   if (is_awq) {
-    config.packing = name == "gemv" ? Packing::kAwqGemv : Packing::kAwq;
-    if (name != "gemm" && name != "gemv") {
-      config.why = absl::StrCat("it is packed as ", Quoted(name), ", and gemm and gemv are read");
+    config.packing = name == "gemv"        ? Packing::kAwqGemv
+                     : name == "gemv_fast" ? Packing::kAwqGemvFast
+                                           : Packing::kAwq;
+    if (name != "gemm" && config.packing == Packing::kAwq) {
+      config.why =
+          absl::StrCat("it is packed as ", Quoted(name), ", and gemm, gemv and gemv_fast are read");
     }
   } else {
     config.packing = name == "gptq_v2" ? Packing::kGptqV2 : Packing::kGptq;

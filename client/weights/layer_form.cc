@@ -30,14 +30,21 @@ bool Divides(std::uint64_t form_size, std::uint64_t size, std::uint64_t all) {
   return is_all || size % form_size == 0;
 }
 
+// The least type that every offset has a number of.
+DataType OffsetType(const Offsets& offsets) {
+  return offsets.kind == OffsetKind::kAdded ? offsets.type : DataType::kF32;
+}
+
 bool HasValues(const QuantFormat& form, std::uint64_t lines, std::uint64_t k, const Layer& layer) {
   const Scaling& scaling = form.scaling;
-  return !scaling.has_offsets && HoldsElements(form.element, layer.element) &&
+  return scaling.has_offsets == layer.offsets.has_value() &&
+         HoldsElements(form.element, layer.element) &&
          HoldsScales(scaling.type, layer.scale_type) &&
          Divides(scaling.block_lines, layer.block.lines, lines) &&
          Divides(scaling.block_k, layer.block.k, k) &&
          scaling.has_zero_points == layer.zero_points.has_value() &&
-         (scaling.has_tensor_scale || !layer.overall_scale);
+         (scaling.has_tensor_scale || !layer.overall_scale) &&
+         (!layer.offsets || HoldsScales(scaling.type, OffsetType(*layer.offsets)));
 }
 
 std::uint64_t BytesOf(const QuantFormat& form, std::uint64_t lines, std::uint64_t k) {
@@ -46,7 +53,8 @@ std::uint64_t BytesOf(const QuantFormat& form, std::uint64_t lines, std::uint64_
   const auto scales = static_cast<std::uint64_t>(
       scaling.count(static_cast<std::int64_t>(lines), static_cast<std::int64_t>(k)));
   const auto scale_bytes = static_cast<std::uint64_t>(SizeBits(scaling.type)) / 8;
-  return lines * k * bits / 8 + scales * (scale_bytes + (scaling.has_zero_points ? 1 : 0));
+  return lines * k * bits / 8 + scales * (scale_bytes + (scaling.has_zero_points ? 1 : 0) +
+                                          (scaling.has_offsets ? scale_bytes : 0));
 }
 
 // The one of the same elements whose blocks are the largest.
@@ -54,7 +62,8 @@ std::string Closest(const Layer& layer) {
   std::string closest;
   double fewest = 0;
   for (const NamedFormat& each : QuantFormats()) {
-    const bool is_like = each.format.element == layer.element && !each.format.scaling.has_offsets &&
+    const bool is_like = each.format.element == layer.element &&
+                         each.format.scaling.has_offsets == layer.offsets.has_value() &&
                          each.format.scaling.has_zero_points == layer.zero_points.has_value();
     const bool has_blocks = each.format.scaling.block_k != kWhole;
     if (!is_like || !has_blocks) continue;

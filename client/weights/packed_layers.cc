@@ -17,6 +17,9 @@ namespace {
 using Shape = std::vector<std::uint64_t>;
 
 constexpr std::uint64_t kWordBits = 32;
+// AWQ "gemv_fast" has four lines in one of its own, 64 of K of each after 64 of the one before.
+constexpr std::uint64_t kFastLines = 4;
+constexpr std::uint64_t kFastRun = 64;
 constexpr std::uint16_t kPlacesOfAwq[] = {0, 4, 1, 5, 2, 6, 3, 7};
 
 absl::string_view Name(Packing packing) {
@@ -29,6 +32,8 @@ absl::string_view Name(Packing packing) {
       return "AWQ";
     case Packing::kAwqGemv:
       return "AWQ gemv";
+    case Packing::kAwqGemvFast:
+      return "AWQ gemv_fast";
   }
   return "";
 }
@@ -75,10 +80,13 @@ Shapes ShapesOf(const PackingConfig& config, std::uint64_t n, std::uint64_t k) {
     case Packing::kAwq:
       return {{k, WordsOf(n, bits)}, {groups, WordsOf(n, bits)}, {groups, n}};
     case Packing::kAwqGemv:
+    case Packing::kAwqGemvFast:
       break;
   }
   const std::uint64_t words = ZeroWordsOfGemv(config, k);
-  return {{n, WordsOf(k, bits)}, {n, words}, {n, words * (kWordBits / bits)}};
+  const std::uint64_t padded = words * (kWordBits / bits);
+  if (config.packing == Packing::kAwqGemv) return {{n, WordsOf(k, bits)}, {n, words}, {n, padded}};
+  return {{n / kFastLines, k}, {padded, n}, {padded, n}};
 }
 
 std::string WhyNoLayer(const PackingConfig& config, const Planes& planes, std::uint64_t n,
@@ -99,11 +107,17 @@ std::string WhyNoLayer(const PackingConfig& config, const Planes& planes, std::u
   }
   const Shapes shapes = ShapesOf(config, n, k);
   const char* scale_type = planes.scales.type == "BF16" ? "BF16" : "F16";
-  std::string why = WhyNotOf("qweight", planes.qweight, "I32", shapes.qweight);
-  if (why.empty()) why = WhyNotOf("qzeros", planes.qzeros, "I32", shapes.qzeros);
+  const bool is_fast = config.packing == Packing::kAwqGemvFast;
+  std::string why = WhyNotOf("qweight", planes.qweight, is_fast ? "I16" : "I32", shapes.qweight);
+  if (why.empty()) {
+    why = WhyNotOf("qzeros", planes.qzeros, is_fast ? scale_type : "I32", shapes.qzeros);
+  }
   if (why.empty()) why = WhyNotOf("scales", planes.scales, scale_type, shapes.scales);
   if (why.empty() && n % CodesOf(config.bits) != 0) {
     why = absl::StrCat("it has ", n, " columns, no multiple of ", CodesOf(config.bits));
+  }
+  if (why.empty() && is_fast && k % kFastRun != 0) {
+    why = absl::StrCat("its K is ", k, ", no multiple of ", kFastRun);
   }
   return why;
 }
@@ -124,6 +138,25 @@ Axis Packed(std::uint64_t step, std::uint64_t bits) {
   if (step == kWordBits) return OneByOne(bits);
   axis.part_step = step;
   return axis;
+}
+
+// A k of 32, 8a + 2b + c, has the place 8b + 4c + a.
+Plane FastCodes(const Bytes& bytes, std::uint64_t k) {
+  Plane codes;
+  codes.bytes = bytes;
+  codes.bits = 4;
+  codes.line.step = kFastLines * k * 4;
+  codes.line.per_word = kFastLines;
+  for (std::uint64_t i = 0; i < kFastLines; ++i) {
+    codes.line.places.push_back(static_cast<std::uint16_t>(i * kFastRun));
+  }
+  codes.k.step = kFastLines * kFastRun * 4;
+  codes.k.per_word = kFastRun;
+  for (std::uint64_t i = 0; i < kFastRun; ++i) {
+    const std::uint64_t place = i / 32 * 32 + i / 2 % 4 * 8 + i % 2 * 4 + i % 32 / 8;
+    codes.k.places.push_back(static_cast<std::uint16_t>(place));
+  }
+  return codes;
 }
 
 void FindPlanes(const PackingConfig& config, const Planes& from, std::uint64_t n, Layer& layer) {
@@ -159,10 +192,17 @@ void FindPlanes(const PackingConfig& config, const Planes& from, std::uint64_t n
       zeros = PlaneOfLines(zeros.bytes, bits, from.qzeros.shape[1] * kWordBits / config.bits);
       scales = PlaneOfLines(scales.bytes, 16, from.scales.shape[1]);
       break;
+    case Packing::kAwqGemvFast: {
+      codes = FastCodes(codes.bytes, from.qweight.shape[1]);
+      Plane offsets = scales;
+      offsets.bytes = from.qzeros.bytes;
+      layer.offsets = Offsets{std::move(offsets), layer.scale_type, OffsetKind::kAdded};
+      break;
+    }
   }
   layer.codes = std::move(codes);
-  layer.zero_points = std::move(zeros);
   layer.scales = std::move(scales);
+  if (!layer.offsets) layer.zero_points = std::move(zeros);
 }
 
 Layer LayerOf(const PackingConfig& config, const Planes& planes, std::uint64_t n, std::uint64_t k) {
@@ -185,6 +225,23 @@ Layer LayerOf(const PackingConfig& config, const Planes& planes, std::uint64_t n
   return layer;
 }
 
+// N and K, by the shape of qweight: words become codes along the dimension that is packed.
+Shape SizeOf(const PackingConfig& config, const Shape& qweight) {
+  const auto codes = [&config](std::uint64_t words) { return words * kWordBits / config.bits; };
+  switch (config.packing) {
+    case Packing::kGptq:
+    case Packing::kGptqV2:
+      return {qweight[1], codes(qweight[0])};
+    case Packing::kAwq:
+      return {codes(qweight[1]), qweight[0]};
+    case Packing::kAwqGemv:
+      return {qweight[0], codes(qweight[1])};
+    case Packing::kAwqGemvFast:
+      break;
+  }
+  return {qweight[0] * kFastLines, qweight[1]};
+}
+
 }  // namespace
 
 void CombinePackedLayers(const PackingConfig& config, TensorsByName& tensors) {
@@ -197,13 +254,7 @@ void CombinePackedLayers(const PackingConfig& config, TensorsByName& tensors) {
                           qweight.shape[1] <= kMaxDimension;
     const std::string name = prefix + ".weight";
     if (qzeros == nullptr || scales == nullptr || !has_size || FindTensor(tensors, name)) continue;
-    // Words become codes along the dimension that is packed.
-    const bool packs_second =
-        config.packing == Packing::kAwq || config.packing == Packing::kAwqGemv;
-    Shape codes = qweight.shape;
-    std::uint64_t& packed = codes[packs_second ? 1 : 0];
-    packed = packed * kWordBits / config.bits;
-    if (config.packing != Packing::kAwqGemv) std::swap(codes[0], codes[1]);
+    Shape codes = SizeOf(config, qweight.shape);
     Layer layer =
         LayerOf(config, {qweight, *qzeros, *scales, FindTensor(tensors, prefix + ".g_idx")},
                 codes[0], codes[1]);

@@ -17,8 +17,12 @@
 // zero point less 1 is the highest code, programs read the next number or carry it over, so that it
 // is refused.
 //
+// AWQ "gemv_fast" has other planes: qweight I16 [N/4, K], each word of four codes of one line, and
+// scales and qzeros F16 [W*c, N], where qzeros are offsets, -(zero point * scale) rounded to f16.
+// Four lines are side by side, 64 codes of each, in an order within 32 of a kernel.
+//
 // Sources: AutoGPTQ 0.7.1, qlinear_cuda_old.py; GPTQModel 7.7.0, utils/model.py; AutoAWQ 0.2.9,
-// linear/gemm.py and gemv.py.
+// linear/gemm.py, gemv.py and gemv_fast.py.
 #pragma once
 
 #include "client/weights/layer_config.h"

@@ -107,11 +107,13 @@ void CheckLayersOf(const std::vector<WeightTensor>& tensors,
 }
 
 // As each kind of layer, whatever the tensors are.
-void CheckLayers(const std::vector<WeightTensor>& tensors) {
+void CheckLayers(const std::vector<WeightTensor>& tensors,
+                 const gemmd::client::FileMetadata& metadata) {
   using gemmd::client::Packing;
-  for (const auto packing : {Packing::kGptq, Packing::kGptqV2, Packing::kAwq, Packing::kAwqGemv}) {
+  for (const auto packing : {Packing::kGptq, Packing::kGptqV2, Packing::kAwq, Packing::kAwqGemv,
+                             Packing::kAwqGemvFast}) {
     for (const std::uint64_t group_size : {0, 32, 128}) {
-      for (const std::uint64_t bits : {2, 4, 8}) {
+      for (const std::uint64_t bits : {2, 3, 4, 8}) {
         gemmd::client::LayerConfig config;
         config.packing = gemmd::client::PackingConfig{packing, bits, group_size, ""};
         CheckLayersOf(tensors, config);
@@ -119,6 +121,7 @@ void CheckLayers(const std::vector<WeightTensor>& tensors) {
     }
   }
   gemmd::client::LayerConfig config;
+  config.metadata = metadata;
   CheckLayersOf(tensors, config);
   config.blocks = {{1, 32}, {64, 128}, {1, 3}};
   CheckLayersOf(tensors, config);
@@ -188,7 +191,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     CheckRefusal(content.status());
   } else {
     CheckTensors(file, content->tensors);
-    CheckLayers(content->tensors);
+    CheckLayers(content->tensors, content->metadata);
   }
   return 0;
 }

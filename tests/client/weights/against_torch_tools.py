@@ -55,6 +55,7 @@ def layers(tools):
     from auto_gptq.nn_modules.qlinear.qlinear_cuda_old import QuantLinear
     from awq.modules.linear.gemm import WQLinear_GEMM
     from awq.modules.linear.gemv import WQLinear_GEMV
+    from awq.modules.linear.gemv_fast import WQLinear_GEMVFast
     from awq.utils.packing_utils import dequantize_gemm
     from gptqmodel.nn_modules.qlinear.torch import TorchLinear
     from gptqmodel.utils.model import convert_gptq_v2_to_v1_format_module
@@ -118,11 +119,24 @@ def layers(tools):
         config = {"quant_method": "awq", "bits": 4, "group_size": group, "version": "gemv", "zero_point": True}
         return f"autoawq.gemv.{name}", config, plain(gemv), values
 
+    def gemv_fast_layer(name, group):
+        """Its packer rounds zero point times scale to f16: the values are of that, from the tensors."""
+        scales = (torch.rand(N, K // group) + 0.5).half().float()
+        zeros = torch.randint(0, 16, (N, K // group)).float()
+        codes = torch.randint(0, 16, (N, K)).float()
+        linear = torch.nn.Linear(K, N, bias=False)
+        linear.weight.data = (codes - zeros.repeat_interleave(group, 1)) * scales.repeat_interleave(group, 1)
+        fast = WQLinear_GEMVFast.from_linear(linear, 4, group, False, scales, zeros)
+        scale, offset = (plane[:K // group].T.double().repeat_interleave(group, 1) for plane in (fast.scales, fast.qzeros))
+        config = {"quant_method": "awq", "bits": 4, "group_size": group, "version": "gemv_fast", "zero_point": True}
+        return f"autoawq.gemv_fast.{name}", config, plain(fast), (codes.double() * scale + offset).float()
+
     for group in (32, 64, 128, 256, -1):
         size = K if group == -1 else group
         if group in (32, 64, 128):
             for i in range(4):
                 yield gemv_layer(f"{group}.{i}", group)
+                yield gemv_fast_layer(f"{group}.{i}", group)
         for is_symmetric in (True, False):
             for kind in ("normal", "outlier"):
                 weight = torch.randn(N, K)

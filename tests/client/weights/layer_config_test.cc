@@ -41,8 +41,11 @@ TEST(LayerConfigTest, SaysHowLayersArePacked) {
   EXPECT_EQ(awq.group_size, 128U);
   EXPECT_EQ(Parsed(R"("quant_method":"awq","version":"GEMV","bits":4,"group_size":128)").packing,
             Packing::kAwqGemv);
-  EXPECT_EQ(Parsed(R"("quant_method":"awq","version":"gemv_fast","bits":4,"group_size":128)").why,
-            "it is packed as \"gemv_fast\", and gemm and gemv are read");
+  EXPECT_EQ(
+      Parsed(R"("quant_method":"awq","version":"GEMV_fast","bits":4,"group_size":128)").packing,
+      Packing::kAwqGemvFast);
+  EXPECT_EQ(Parsed(R"("quant_method":"awq","version":"exllama","bits":4,"group_size":128)").why,
+            "it is packed as \"exllama\", and gemm, gemv and gemv_fast are read");
   EXPECT_EQ(Parsed(R"("method":"gptq","format":"marlin","bits":4,"group_size":128)").why,
             "it is packed as \"marlin\", and gptq and gptq_v2 are read");
 }

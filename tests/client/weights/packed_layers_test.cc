@@ -36,11 +36,13 @@ struct Numbers {
   std::vector<float> scales;  // likewise, exact in f16
 };
 
-std::uint16_t HalfOf(float value) {  // of powers of two
+std::uint16_t HalfOf(float value) {  // of numbers that f16 has, none subnormal
   int exponent = 0;
   const float fraction = std::frexp(std::abs(value), &exponent);
-  EXPECT_EQ(fraction, 0.5F);
-  return static_cast<std::uint16_t>((value < 0 ? 0x8000 : 0) | (exponent + 14) << 10);
+  const float bits = (fraction * 2 - 1) * 1024;
+  EXPECT_EQ(bits, std::floor(bits));
+  return static_cast<std::uint16_t>((value < 0 ? 0x8000 : 0) |
+                                    ((exponent + 14) << 10 | static_cast<int>(bits)));
 }
 
 Numbers RandomLayer(std::uint64_t n, std::uint64_t k, std::uint64_t group, std::uint32_t seed,
@@ -119,8 +121,50 @@ std::vector<WeightTensor> PackGemv(const Numbers& layer) {
              Halves(Turned(layer.scales, layer.n, words * 8)))};
 }
 
+// By the steps of AutoAWQ's pack_intweight().
+std::vector<WeightTensor> PackGemvFast(const Numbers& layer) {
+  std::vector<std::uint64_t> order;
+  for (std::uint64_t b = 0; b < 4; ++b) {
+    for (std::uint64_t a = 0; a < 4; ++a)
+      order.insert(order.end(), {8 * a + 2 * b, 8 * a + 2 * b + 1});
+  }
+  std::vector<std::uint64_t> of_32;
+  for (std::uint64_t eight = 0; eight < 32; eight += 8) {
+    for (const std::uint64_t at : {0, 2, 4, 6, 1, 3, 5, 7}) of_32.push_back(order[eight + at]);
+  }
+  std::vector<std::uint32_t> codes;
+  for (std::uint64_t four = 0; four < layer.n; four += 4) {
+    for (std::uint64_t run = 0; run < layer.k; run += 64) {
+      for (std::uint64_t n = four; n < four + 4; ++n) {
+        for (std::uint64_t i = 0; i < 64; ++i) {
+          const std::uint64_t k = run + i / 32 * 32 + of_32[i % 32];
+          codes.push_back(static_cast<std::uint32_t>(layer.codes[k * layer.n + n]));
+        }
+      }
+    }
+  }
+  std::string words;
+  for (std::uint64_t i = 0; i < codes.size(); i += 4) {
+    words += Little(codes[i] | codes[i + 1] << 4 | codes[i + 2] << 8 | codes[i + 3] << 12, 2);
+  }
+  const std::uint64_t groups = layer.zeros.size() / layer.n;
+  const std::uint64_t step = layer.group >= 128 ? 1 : layer.group == 64 ? 2 : 4;
+  const std::uint64_t padded = ((groups + 7) / 8 + step - 1) / step * step * 8;
+  std::vector<float> scales = layer.scales;
+  std::vector<float> offsets;
+  for (std::uint64_t i = 0; i < scales.size(); ++i) {
+    offsets.push_back(-scales[i] * static_cast<float>(layer.zeros[i]));
+  }
+  scales.resize(padded * layer.n);
+  offsets.resize(padded * layer.n);
+  return {Tensor("l.qweight", "I16", {layer.n / 4, layer.k}, words),
+          Tensor("l.qzeros", "F16", {padded, layer.n}, Halves(offsets)),
+          Tensor("l.scales", "F16", {padded, layer.n}, Halves(scales))};
+}
+
 std::vector<WeightTensor> Pack(const Numbers& layer, Packing packing, const char* scale = "F16") {
   if (packing == Packing::kAwqGemv) return PackGemv(layer);
+  if (packing == Packing::kAwqGemvFast) return PackGemvFast(layer);
   const bool is_awq = packing == Packing::kAwq;
   const std::vector<int>& order = is_awq ? kOfAwq : kInOrder;
   const std::uint64_t groups = layer.zeros.size() / layer.n;
@@ -199,6 +243,39 @@ TEST(PackedLayersTest, GptqOfThreeBitsHasCodesAcrossWords) {
             "less 1 is 7, which programs read as 8 or carry over");
 }
 
+TEST(PackedLayersTest, AwqGemvFastHasOffsets) {
+  for (const std::uint64_t n : {8, 72, 136}) {
+    for (const std::uint64_t k : {64, 192, 512}) {
+      for (const std::uint64_t group : {32, 64}) {
+        ExpectValues(RandomLayer(n, k, group, 5), ConfigOf(Packing::kAwqGemvFast, group),
+                     absl::StrCat("int4-g", group, "-f16-offset"));
+      }
+    }
+    ExpectValues(RandomLayer(n, 512, 128, 6), ConfigOf(Packing::kAwqGemvFast, 128),
+                 "int4-g128-f16-offset");
+    ExpectValues(RandomLayer(n, 1280, 128, 7), ConfigOf(Packing::kAwqGemvFast, 128),
+                 "int4-g128-f16-offset");
+  }
+  // An offset that is no multiple of its scale.
+  const Numbers layer = RandomLayer(8, 64, 64, 8);
+  std::vector<WeightTensor> tensors = Pack(layer, Packing::kAwqGemvFast);
+  std::string offsets(tensors[1].bytes.view());
+  offsets.replace(2 * 3, 2, Little(HalfOf(0.3125F), 2));
+  tensors[1].bytes = Bytes(offsets);
+  const LayerConfig config = ConfigOf(Packing::kAwqGemvFast, 64);
+  ExpectMatrix(CombineLayers(tensors, config).at(0), "int4-g64-f16-offset",
+               [&](std::uint64_t n, std::uint64_t k) {
+                 const double product = layer.codes[k * 8 + n] * double{layer.scales[n]};
+                 return n == 3 ? product + 0.3125
+                               : product - layer.zeros[n] * double{layer.scales[n]};
+               });
+  offsets.replace(2 * 3, 2, Little(0xfc00, 2));
+  tensors[1].bytes = Bytes(offsets);
+  EXPECT_EQ(OperandOf(CombineLayers(tensors, config).at(0)).status().message(),
+            "the block of row 3, columns 0 to 63 has no form in int4-g64-f16-offset: its offset is "
+            "-inf; it must be finite");
+}
+
 TEST(PackedLayersTest, ScalesMayBeOfBf16) {
   const Numbers layer = RandomLayer(8, 64, 64, 5);
   std::vector<WeightTensor> tensors = Pack(layer, Packing::kAwq, "BF16");
@@ -249,6 +326,17 @@ TEST(PackedLayersTest, ALayerWithoutAFormSaysWhy) {
             "GPTQ has no form here: its qzeros is I32 of [1, 5]; it must be I32 of [1, 4]");
   EXPECT_THAT(Why(Pack(layer, Packing::kAwq), ConfigOf(Packing::kAwq, 64, 8)),
               HasSubstr("its codes have 8 bits, and 4 are read; uint8-g128-zp is closest"));
+  const LayerConfig fast = ConfigOf(Packing::kAwqGemvFast, 64);
+  std::vector<WeightTensor> tensors = Pack(layer, Packing::kAwqGemvFast);
+  tensors[1].type = "I16";
+  EXPECT_EQ(Why(tensors, fast),
+            "AWQ gemv_fast has no form here: its qzeros is I16 of [16, 16]; it must be F16 of [16, "
+            "16]");
+  tensors[0].type = "I32";
+  EXPECT_THAT(Why(tensors, fast), HasSubstr("its qweight is I32 of [4, 128]; it must be I16 of"));
+  tensors = Pack(layer, Packing::kAwqGemvFast);
+  tensors[0].shape = {4, 96};
+  EXPECT_EQ(Why(tensors, fast), "AWQ gemv_fast has no form here: its K is 96, no multiple of 64");
   LayerConfig other = config;
   other.packing->why = "it is packed as \"marlin\"";
   EXPECT_THAT(Why(Pack(layer, Packing::kGptq), other), HasSubstr("it is packed as \"marlin\""));
