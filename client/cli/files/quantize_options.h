@@ -59,8 +59,8 @@ Outcome QuantizeFile(const QuantizeAsked& asked, const OperandFormats& formats,
 bool IsContainer(const OperandFormats& formats, const std::string& operand,
                  const std::string& path);
 
-// Reads what is quantized already, in its own form: such a tensor, or a container. Of others
-// a usage error says how they are quantized, or that they cannot be.
+// Reads a container, or such a tensor, in its own form. A usage error says how other files are
+// quantized, or that they cannot be.
 Outcome ReadOwnForm(const std::string& path, std::optional<client::QuantizedArray>& array);
 
 // Reads a container, or such a tensor. The options may not say of the operand what the file says.
