@@ -93,14 +93,24 @@ def layers(tools):
         yield f"auto-gptq.{name}", config, tensors, values
 
         scales, zeros = parameters(weight, size, is_symmetric, 0, bits)
-        new = TorchLinear(bits=bits, group_size=group, sym=is_symmetric, desc_act=False, in_features=K, out_features=N,
-                          bias=False)
-        new.pack_original(linear, scales.clone(), zeros.clone(), None)
-        new.post_init()
-        tensors = plain(new)
-        new.scales = new.scales.float()
-        new.dequant_dtype = torch.int32
-        values = new.dequantize_weight().T
+
+        def pack(g_idx):
+            layer = TorchLinear(bits=bits, group_size=group, sym=is_symmetric, desc_act=g_idx is not None,
+                                in_features=K, out_features=N, bias=False)
+            layer.pack_original(linear, scales.clone(), zeros.clone(), g_idx)
+            layer.post_init()
+            tensors = plain(layer)
+            layer.scales = layer.scales.float()
+            layer.dequant_dtype = torch.int32
+            return layer, tensors, layer.dequantize_weight().T
+
+        if group != -1:
+            g_idx = torch.empty(K, dtype=torch.int32)
+            g_idx[torch.randperm(K)] = torch.arange(K, dtype=torch.int32) // group
+            _, tensors, values = pack(g_idx)
+            assert tensors["g_idx"].tolist() == g_idx.tolist()
+            yield f"gptqmodel.act.{name}", {**config, "desc_act": True, "format": "gptq_v2"}, tensors, values
+        new, tensors, values = pack(None)
         yield f"gptqmodel.v2.{name}", {**config, "checkpoint_format": "gptq_v2"}, tensors, values
         convert_gptq_v2_to_v1_format_module(new, types.SimpleNamespace(bits=bits, pack_dtype=torch.int32))
         tensors = {**tensors, "qzeros": new.qzeros.detach().clone()}
