@@ -27,10 +27,18 @@ constexpr std::uint64_t kPartBits = 32;  // of words that lie in parts
 constexpr std::uint32_t kE4M3Magnitude = 0x7f;
 
 std::uint64_t BitsAlong(const Axis& axis, int bits, std::uint64_t index) {
-  if (axis.per_word == 1) return axis.step * index;
+  std::uint64_t word = index;
+  if (axis.words != 0) {
+    word = index % axis.words;
+    index /= axis.words;
+  } else if (axis.per_word != 1) {
+    word = index / axis.per_word;
+  } else {
+    return axis.step * index;
+  }
   const std::uint64_t place =
       axis.places.empty() ? index % axis.per_word : axis.places[index % axis.per_word];
-  return axis.step * (index / axis.per_word) + static_cast<std::uint64_t>(bits) * place;
+  return axis.step * word + static_cast<std::uint64_t>(bits) * place;
 }
 
 const Byte* BytesOf(const Plane& plane) {
@@ -285,7 +293,8 @@ class Decoder {
     return absl::OkStatus();
   }
 
-  // In binary64, which has every product of two f32.
+  // In binary64, which has every product of two f32, and of a difference enough to see whether f32
+  // has it.
   absl::Status ReadOffset(std::uint64_t line, std::uint64_t k, float scale, std::uint64_t to,
                           char* offsets) const {
     const Offsets& from = *layer_.offsets;
@@ -296,9 +305,14 @@ class Decoder {
       return Refuse(line, k, absl::StrCat("its offset is ", offset, "; it must be finite"));
     }
     if (from.kind == OffsetKind::kZeroPoints) offset *= -static_cast<double>(scale);
-    const auto value = static_cast<float>(offset);
-    if (static_cast<double>(value) != offset) {
-      return Refuse(line, k, absl::StrCat("its offset, ", offset, ", has no f32"));
+    const double less = from.kind == OffsetKind::kOfSigned ? 8 * static_cast<double>(scale) : 0;
+    const auto value = static_cast<float>(offset - less);
+    // A rounded difference does not give back both of its numbers.
+    const double exact = value;
+    if (exact + less != offset || offset - exact != less) {
+      return Refuse(line, k,
+                    absl::StrCat("its offset, ", offset, less == 0 ? "" : absl::StrCat(" - ", less),
+                                 ", has no f32"));
     }
     StoreScale(DataType::kF32, BitsOf(value), value, to, offsets);
     return absl::OkStatus();

@@ -25,11 +25,14 @@ namespace gemmd::client {
 // Where the indices of one dimension lie. Neighbours are in words of `per_word`, which are `step`
 // bits apart; index i is at `places[i % per_word]` in its own. Words of more bits than 32 lie in
 // parts of 32 bits, `part_step` bits apart, and have their indices in order without gaps, so that
-// one may begin in one part and end in the next: `places` says nothing of them.
+// one may begin in one part and end in the next: `places` says nothing of them. Where the number of
+// words is said, neighbours are in neighbouring words: index i is in word i % words, at
+// `places[i / words]`.
 struct Axis {
   std::uint64_t step = 0;  // 0: the dimension has one index, or all indices share one place
   std::uint64_t per_word = 1;
   std::uint64_t part_step = 0;        // 0: words have no parts. K alone may have them
+  std::uint64_t words = 0;            // 0: neighbours are in one word. A line alone may say it
   std::vector<std::uint16_t> places;  // in numbers of the plane's bits. Empty: they are in order
 };
 
@@ -70,6 +73,7 @@ struct NestedScales {
 enum class OffsetKind : std::uint8_t {
   kAdded,       // they are the offsets
   kZeroPoints,  // (code - number) * scale: offsets are -(number * scale)
+  kOfSigned,    // of codes less 8: offsets are number - 8 * scale
 };
 
 struct Offsets {

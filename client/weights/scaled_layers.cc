@@ -50,9 +50,6 @@ constexpr Unread kUnread[] = {
     {".weight._data", ".weight._scale",
      "its scales, of quanto, are in ._scale, which is not read; int8-row is closest: gemm quantize "
      "makes it of the f16 or f32 file"},
-    {".W_q", ".zero",
-     "its zero points, of HQQ, are no whole numbers; int4-g64-f16-zp is closest: gemm quantize "
-     "makes it of the f16 or f32 file"},
 };
 
 std::uint64_t CountOf(const Shape& shape) {

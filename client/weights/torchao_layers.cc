@@ -27,6 +27,10 @@ constexpr std::uint64_t kTileLines = 128;
 constexpr std::uint64_t kTileColumns = 4;
 constexpr std::uint64_t kTileRows = 32;  // of 16 scales
 
+constexpr absl::string_view kNvfp4Class = "NVFP4Tensor";
+constexpr absl::string_view kMxClass = "MXTensor";
+constexpr absl::string_view kInt4Class = "Int4Tensor";
+
 // The class and the attributes of a matrix, by its text.
 struct Said {
   std::string class_name;
@@ -42,6 +46,7 @@ struct Kind {
   DataType element;
 };
 constexpr Kind kNvfp4 = {"", "torchao NVFP4", "U8", DataType::kFp4E2M1};
+constexpr Kind kInt4 = {"", "torchao INT4", "I8", DataType::kUint4};
 constexpr Kind kKindsOfMx[] = {
     {"float8_e4m3fn", "torchao MXFP8", "F8_E4M3", DataType::kFp8E4M3},
     {"float8_e5m2", "torchao MXFP8", "F8_E5M2", DataType::kFp8E5M2},
@@ -77,15 +82,27 @@ std::string ElementsOf(const Json& elements) {
   return name.is_string() ? name.get<std::string>() : Shown(elements);
 }
 
+// That of K; an array has it last, behind the 1 of other dimensions.
+absl::StatusOr<Json> BlockOfK(const Json& block) {
+  if (!block.is_array()) return block;
+  for (std::size_t i = 0; i + 1 < block.size(); ++i) {
+    if (block[i] != 1) return Wrong("block_size", block, "1 in each dimension but K");
+  }
+  return block.empty() ? Json() : block.back();
+}
+
 absl::Status ReadAttributes(const Json& json, Said& said) {
   const Json data = json.value("_data", Json());
   if (!data.is_object()) return Wrong("_data", data, "an object");
-  const Json block = data.value("block_size", Json());
+  const absl::StatusOr<Json> of_k = BlockOfK(data.value("block_size", Json()));
+  if (!of_k.ok()) return of_k.status();
+  const Json& block = *of_k;
   if (!block.is_number_unsigned() || block.get<std::uint64_t>() < 1 ||
       block.get<std::uint64_t>() > kMaxDimension) {
     return Wrong("block_size", block, absl::StrCat("a whole number from 1 to ", kMaxDimension));
   }
   said.block = block.get<std::uint64_t>();
+  if (said.class_name == kInt4Class) return absl::OkStatus();
   const Json tiles = data.value("is_swizzled_scales", Json());
   if (!tiles.is_boolean()) return Wrong("is_swizzled_scales", tiles, "true or false");
   said.has_tiles = tiles.get<bool>();
@@ -94,7 +111,8 @@ absl::Status ReadAttributes(const Json& json, Said& said) {
 }
 
 absl::StatusOr<const Kind*> FindKind(const Said& said) {
-  if (said.class_name == "NVFP4Tensor") return &kNvfp4;
+  if (said.class_name == kNvfp4Class) return &kNvfp4;
+  if (said.class_name == kInt4Class) return &kInt4;
   for (const Kind& kind : kKindsOfMx) {
     if (said.elements == kind.elements) return &kind;
   }
@@ -122,7 +140,9 @@ class Builder {
   std::uint64_t n() const { return n_; }
   std::uint64_t k() const { return k_; }
 
-  absl::Status Build(const WeightTensor* scales, const WeightTensor* overall, Layer& layer) const {
+  // Planes that a class has not are null.
+  absl::Status Build(const WeightTensor* scales, const WeightTensor* overall,
+                     const WeightTensor* zeros, Layer& layer) const {
     if (codes_.type != kind_.codes) {
       return absl::InvalidArgumentError(WhyNotOf("qdata", codes_, kind_.codes, codes_.shape));
     }
@@ -133,6 +153,7 @@ class Builder {
     layer.codes = PlaneOfLines(codes_.bytes, bits, k_);
     layer.codes.part_bytes = PartBytes(codes_);
     layer.block = {1, said_.block};
+    if (&kind_ == &kInt4) return ReadCentred(*scales, zeros, layer);
     if (absl::Status s = ReadScales(*scales, layer); !s.ok()) return s;
     return overall == nullptr ? absl::OkStatus() : ReadOverallScale(*overall, layer);
   }
@@ -145,6 +166,30 @@ class Builder {
   // The shape of one matrix, as the file has it.
   Shape OfAll(std::uint64_t rows, std::uint64_t columns) const {
     return parts_ == 0 ? Shape{rows, columns} : Shape{parts_, rows, columns};
+  }
+
+  // Int4Tensor: a code from -8 to 7 times its scale, plus its zero point.
+  absl::Status ReadCentred(const WeightTensor& scales, const WeightTensor* zeros,
+                           Layer& layer) const {
+    if (zeros == nullptr) return absl::InvalidArgumentError("its zero_point is missing");
+    const bool is_f16 = scales.type == "F16";
+    const Shape expected = OfAll(CeilOfRatio(k_, said_.block), n_);
+    std::string why = WhyNotOf("scale", scales, is_f16 ? "F16" : "BF16", expected);
+    if (why.empty()) why = WhyNotOf("zero_point", *zeros, scales.type, expected);
+    if (!why.empty()) return absl::InvalidArgumentError(why);
+    layer.flip = 8;
+    layer.scale_type = is_f16 ? DataType::kF16 : DataType::kBf16;
+    layer.scales = AcrossLines(scales);
+    layer.offsets = Offsets{AcrossLines(*zeros), layer.scale_type, OffsetKind::kOfSigned};
+    return absl::OkStatus();
+  }
+
+  // [blocks, N], of 16 bits.
+  Plane AcrossLines(const WeightTensor& tensor) const {
+    Plane plane = PlaneOfLines(tensor.bytes, 16, 1);
+    plane.k.step = n_ * 16;
+    plane.part_bytes = PartBytes(tensor);
+    return plane;
   }
 
   absl::Status ReadScales(const WeightTensor& scales, Layer& layer) const {
@@ -204,12 +249,16 @@ bool HasSize(const Shape& shape) {
                      [](std::uint64_t each) { return each >= 1 && each <= kMaxDimension; });
 }
 
+bool IsRead(absl::string_view class_name) {
+  return class_name == kNvfp4Class || class_name == kMxClass || class_name == kInt4Class;
+}
+
 absl::StatusOr<Said> ReadSaid(absl::string_view text) {
   const absl::StatusOr<Json> json = ParseText(text);
   if (!json.ok()) return json.status();
   Said said;
   said.class_name = json->at("_type").get<std::string>();
-  if (said.class_name != "NVFP4Tensor" && said.class_name != "MXTensor") return said;
+  if (!IsRead(said.class_name)) return said;
   if (absl::Status s = ReadAttributes(*json, said); !s.ok()) return s;
   return said;
 }
@@ -218,7 +267,7 @@ absl::Status MakeLayer(const absl::StatusOr<Said>& said, const WeightTensor& cod
                        const TensorsByName& tensors, const std::string& base, Shape& shape,
                        Layer& layer) {
   if (!said.ok()) return said.status();
-  if (said->class_name != "NVFP4Tensor" && said->class_name != "MXTensor") {
+  if (!IsRead(said->class_name)) {
     return absl::InvalidArgumentError(absl::StrCat(
         "its class in torchao's metadata, ", Quoted(said->class_name),
         ", has an order of a kernel, which is not read; int4-g128-bf16-zp is closest: gemm "
@@ -236,12 +285,11 @@ absl::Status MakeLayer(const absl::StatusOr<Said>& said, const WeightTensor& cod
   const Builder builder(*said, **kind, codes);
   shape = builder.shape();
   const bool is_nvfp4 = *kind == &kNvfp4;
-  if (absl::Status s =
-          builder.Build(FindTensor(tensors, base + "scale"),
-                        is_nvfp4 ? FindTensor(tensors, base + "per_tensor_scale") : nullptr, layer);
-      !s.ok()) {
-    return s;
-  }
+  absl::Status built =
+      builder.Build(FindTensor(tensors, base + "scale"),
+                    is_nvfp4 ? FindTensor(tensors, base + "per_tensor_scale") : nullptr,
+                    FindTensor(tensors, base + "zero_point"), layer);
+  if (!built.ok()) return built;
   FindForm(builder.n(), builder.k(), layer);
   return absl::OkStatus();
 }

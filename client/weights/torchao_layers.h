@@ -12,10 +12,15 @@
 // is_swizzled_scales is true, in tiles of 128 x 4, those of a tile in rows of 32, as tcgen05 has
 // them: [32 for each 128 of N, 16 for each 4 blocks]. Stacks have one dimension more, the first.
 //
+// Int4Tensor has codes from -8 to 7, I8 [N, K/2], scales F16 or BF16 [blocks, N], and in
+// zero_point, as the scales, offsets: an element is worth code * scale + zero_point.
+//
 // Float8Tensor, Int8Tensor and IntxUnpackedToInt8Tensor have rows of codes and scales, which
 // scaled_layers.h reads; other classes are refused by their name.
 //
-// Source: torchao 0.18.0, prototype/safetensors/ and prototype/mx_formats/.
+// Sources: torchao 0.18.0, prototype/safetensors/, prototype/mx_formats/ and
+// quantization/quantize_/workflows/int4/int4_tensor.py; FBGEMM's quantize.py, which quantizes
+// Int4Tensor.
 #pragma once
 
 #include "absl/strings/string_view.h"

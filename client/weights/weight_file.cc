@@ -16,6 +16,7 @@
 #include "client/quantized/safetensors.h"
 #include "client/weights/bitsandbytes_layers.h"
 #include "client/weights/gguf.h"
+#include "client/weights/hqq_layers.h"
 #include "client/weights/layer_config.h"
 #include "client/weights/npz.h"
 #include "client/weights/onnx.h"
@@ -153,6 +154,7 @@ std::vector<WeightTensor> CombineLayers(std::vector<WeightTensor> tensors,
   if (config.packing) CombinePackedLayers(*config.packing, by_name);
   CombineBitsandbytesLayers(by_name);
   CombineTorchaoLayers(config.metadata, by_name);
+  CombineHqqLayers(by_name);
   CombineScaledLayers(config, by_name);
   tensors.clear();
   for (auto& [name, tensor] : by_name) tensors.push_back(std::move(tensor));
@@ -262,7 +264,7 @@ absl::StatusOr<std::vector<WeightTensor>> WithLayers(const std::string& path,
       any([](const WeightTensor& tensor) { return absl::EndsWith(tensor.name, ".qweight"); });
   const bool has_scales = any([](const WeightTensor& tensor) {
     return IsNameOfScales(tensor.name) || IsNameOfBitsandbytes(tensor.name) ||
-           IsNameOfTorchao(tensor.name);
+           IsNameOfTorchao(tensor.name) || IsNameOfHqq(tensor.name);
   });
   if (!has_packed && !has_scales) return std::move(content.tensors);
   absl::StatusOr<LayerConfig> config = FindConfig(FolderOf(path), has_packed);

@@ -159,6 +159,11 @@ def main(folder):
                                      ("l.scales", "F16", [8, 32], bytes(range(64)) * 8)], {})
     ones = struct.pack("<8f", *[(-1.0) ** i for i in range(8)])
     halves = bytes(range(64))
+    files["gptq_3"] = safetensors([("l.qweight", "I32", [6, 32], bytes(range(256)) * 3),
+                                   ("l.qzeros", "I32", [2, 3], bytes(24)), ("l.scales", "F16", [2, 32], scales * 4)], {})
+    files["awq_gemv_fast"] = safetensors([("l.qweight", "I16", [2, 64], bytes(range(256))),
+                                          ("l.qzeros", "F16", [32, 8], bytes(range(64)) * 8),
+                                          ("l.scales", "F16", [32, 8], bytes(range(64)) * 8)], {})
     for name, tensors in {
             "fp8_blocks": [("w", "F8_E4M3", [2, 130], bytes(range(130)) * 2), ("w_scale_inv", "F32", [1, 2], ones[:8])],
             "fp8_rows": [("w", "F8_E4M3", [8, 8], halves), ("w_scale", "BF16", [8, 1], ones[:16])],
@@ -175,6 +180,22 @@ def main(folder):
             "torchao": [("0._weight_qdata", "I8", [8, 8], halves), ("0._weight_scale", "F32", [8, 1], ones)],
             "comfy": [("l.weight", "F8_E4M3", [8, 8], halves), ("l.scale_weight", "F32", [], ones[:4])]}.items():
         files[name] = safetensors(tensors, {})
+    for name, kind, said, tensors in (
+            ("torchao_nvfp4", "NVFP4Tensor", {"block_size": 16, "is_swizzled_scales": True},
+             [("qdata", "U8", [2, 32], halves), ("scale", "F8_E4M3", [32, 16], bytes(range(64)) * 8),
+              ("per_tensor_scale", "F32", [], ones[:4])]),
+            ("torchao_mxfp8", "MXTensor",
+             {"elem_dtype": {"_type": "torch.dtype", "_data": "float8_e5m2"}, "block_size": 32, "is_swizzled_scales": False},
+             [("qdata", "F8_E5M2", [2, 32], halves), ("scale", "F8_E8M0", [2, 1], b"\x7f\xff")]),
+            ("torchao_int4", "Int4Tensor", {"block_size": [1, 32]},
+             [("qdata", "I8", [2, 32], halves), ("scale", "BF16", [2, 2], ones[:8]), ("zero_point", "BF16", [2, 2], ones[:8])])):
+        files[name] = safetensors([(f"0._weight_{plane}", *rest) for plane, *rest in tensors],
+                                  {"0.weight": json.dumps({"_type": kind, "_data": said})})
+    files["hqq"] = safetensors([("l.W_q", "U8", [2, 32], halves), ("l.scale", "BF16", [4, 1], ones[:8]),
+                                ("l.zero", "BF16", [4, 1], ones[:8]), ("l.shape", "I64", [2], struct.pack("<2q", 2, 64)),
+                                *[(f"l.{name}", "I32", [], struct.pack("<i", number))
+                                  for name, number in (("nbits", 4), ("group_size", 32), ("axis", 1))],
+                                ("l.packing", "U8", [7], b"4bit_u8")], {})
     files["config_groups"] = json.dumps({"quantization_config": {
         "quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": {
             "num_bits": 4, "group_size": 32, "block_structure": [128, 128]}}}}}).encode()

@@ -19,7 +19,8 @@ import tempfile
 import against_tools
 
 PACKAGES = ["torch==2.15.0", "compressed-tensors==0.20.0", "nvidia-modelopt==0.47.0", "torchao==0.18.0",
-            "transformers==5.24.0", "numpy==2.4.6", "safetensors==0.8.0", "requests", "pillow==13.0.0"]
+            "transformers==5.24.0", "numpy==2.4.6", "safetensors==0.8.0", "requests", "pillow==13.0.0",
+            "hqq==0.2.8.post1"]
 N = 160
 
 
@@ -249,6 +250,51 @@ def torchao_blocks():
                    *flatten_tensor_state_dict(model.state_dict()), values)
 
 
+def torchao_int4():
+    """mslk quantizes Int4Tensor, on a GPU alone: planes are of its formula, FBGEMM's int4_row_quantize_zp(), and so are
+    values. The class and its file are torchao's."""
+    import torch
+    from torchao.prototype.safetensors.safetensors_support import flatten_tensor_state_dict
+    from torchao.quantization import Int4Tensor
+
+    for name, real in matrices(256).items():
+        for group in (32, 64, 128, 256):
+            for dtype in (torch.bfloat16, torch.float16):
+                groups = real.to(dtype).float().reshape(-1, group)
+                low, high = groups.amin(1, keepdim=True), groups.amax(1, keepdim=True)
+                scale = (high - low).clamp(min=1e-6) / 15
+                zero = low + scale * 8
+                codes = ((groups - low) / scale).round().clamp(0, 15).to(torch.int8).reshape(N, 256) - 8
+                packed = codes[:, ::2] & 15 | codes[:, 1::2] << 4
+                scale, zero = (plane.reshape(N, -1).T.contiguous().to(dtype) for plane in (scale, zero))
+                tensor = Int4Tensor(packed, scale, zero, [1, group], torch.Size([N, 256]))
+                scale, zero = (plane.T.double().repeat_interleave(group, 1) for plane in (scale, zero))
+                yield (f"torchao_int4.{name}.{group}.{str(dtype).split('.')[1]}", {},
+                       *flatten_tensor_state_dict({"0.weight": tensor}), (codes.double() * scale + zero).float())
+
+
+def hqq():
+    import torch
+    from hqq.core.bitpack import BitPack
+    from hqq.core.quantize import BaseQuantizeConfig, HQQLinear
+
+    for k in (256, 320):
+        for name, real in matrices(k).items():
+            for group in (16, 32, 64) + ((128, 256) if k == 256 else ()):
+                for dtype in (torch.bfloat16, torch.float16):
+                    linear = torch.nn.Linear(k, N, bias=False)
+                    linear.weight.data = real.clone()
+                    layer = HQQLinear(linear, BaseQuantizeConfig(nbits=4, group_size=group, axis=1), compute_dtype=dtype,
+                                      device="cpu")
+                    scale, zero = (layer.meta[plane].double() for plane in ("scale", "zero"))
+                    codes = BitPack.unpack_4bit_u8(layer.W_q).double()
+                    values = ((codes - zero) * scale).reshape(N, k).float()
+                    own = layer.dequantize().float()
+                    limit = ((zero.abs() + 15) * scale.abs() * 2**-7).expand(-1, group).reshape(N, k)
+                    assert ((own - values).abs() <= limit).all(), f"{name}.{group}"
+                    yield f"hqq.{k}.{name}.{group}.{str(dtype).split('.')[1]}", {}, layer.state_dict(), values
+
+
 def compare_all(server, folder):
     import numpy
     import safetensors.torch
@@ -269,7 +315,8 @@ def compare_all(server, folder):
                                   f"{expected[tuple(differ[0])]!r}")
         compared[name.split(".")[0]] = compared.get(name.split(".")[0], 0) + 1
 
-    for source in (compressed_tensors, modelopt, transformers_own, torchao_own, torchao_blocks):
+    for source in (compressed_tensors, modelopt, transformers_own, torchao_own, torchao_blocks, torchao_int4,
+                   hqq):
         for name, config, tensors, *metadata, values in source():
             path = folder / name / "model.safetensors"
             path.parent.mkdir()

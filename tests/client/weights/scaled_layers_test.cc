@@ -527,8 +527,7 @@ TEST(ScaledLayersTest, CodesOfWhichTheRestIsNotReadAreRefused) {
   };
   for (const Case& each :
        {Case{"l.weight", "l.weight.absmax", "its quant_state, which says which, is missing"},
-        Case{"l.weight._data", "l.weight._scale", "of quanto, are in ._scale"},
-        Case{"l.W_q", "l.zero", "of HQQ, are no whole numbers; int4-g64-f16-zp is closest"}}) {
+        Case{"l.weight._data", "l.weight._scale", "of quanto, are in ._scale"}}) {
     EXPECT_TRUE(IsNameOfScales(each.beside));
     const std::vector<WeightTensor> tensors = CombineLayers(
         {Tensor(each.codes, "I8", {2, 2}, "0123"), Tensor(each.beside, "F32", {2}, "01234567")},

@@ -1,5 +1,6 @@
 #include "client/weights/torchao_layers.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <random>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/numbers/float_bits.h"
 #include "base/numbers/quant/elements.h"
 #include "client/weights/weight_file.h"
 #include "client/weights/weight_form.h"
@@ -292,6 +294,80 @@ TEST(TorchaoLayersTest, PlanesMustBeOfTheirTypesAndShapes) {
   EXPECT_THAT(
       Why({odd.Codes(), odd.Scales()}, odd.Config()),
       HasSubstr("it has a scale of fp8_e4m3 for each 1 x 24 fp4_e2m1, and no form has that"));
+}
+
+// BF16 numbers with eight bits of fraction.
+std::string Bf16(const std::vector<float>& values) {
+  std::string bytes;
+  for (const float each : values) bytes += Little(BitsOf(each) >> 16, 2);
+  return bytes;
+}
+
+std::string Int4Text(const std::string& block) {
+  return absl::StrCat(R"({"_type": "Int4Tensor", "_data": {"activation_dtype": {"_type": )",
+                      R"("torch.dtype", "_data": "bfloat16"}, "block_size": )", block,
+                      R"(, "shape": [6, 256]}, "_tensor_data_names": ["qdata", "scale"]})");
+}
+
+TEST(TorchaoLayersTest, Int4TensorHasOffsetsOfSignedCodes) {
+  for (const std::uint64_t parts : {0, 2}) {
+    const std::uint64_t lines = (parts == 0 ? 1 : parts) * 6;
+    std::mt19937 random(3);
+    std::string bytes;
+    for (std::uint64_t i = 0; i < lines * 128; ++i) bytes += static_cast<char>(random());
+    std::vector<float> scales;
+    std::vector<float> zeros;
+    for (std::uint64_t i = 0; i < lines * 2; ++i) {
+      scales.push_back(std::ldexp(static_cast<float>(128 + random() % 128), -14));
+      zeros.push_back(std::ldexp(static_cast<float>(random() % 256) - 128, -10));
+    }
+    const auto shape = [parts](std::uint64_t rows, std::uint64_t columns) {
+      return parts == 0 ? Shape{rows, columns} : Shape{parts, rows, columns};
+    };
+    const auto tensors = [&] {
+      return std::vector<WeightTensor>{
+          {"m._weight_qdata", false, "I8", shape(6, 128), Bytes(bytes), nullptr},
+          {"m._weight_scale", false, "BF16", shape(2, 6), Bytes(Bf16(scales)), nullptr},
+          {"m._weight_zero_point", false, "BF16", shape(2, 6), Bytes(Bf16(zeros)), nullptr}};
+    };
+    LayerConfig config;
+    config.metadata["m.weight"] = Int4Text(parts == 0 ? "[1, 128]" : "[1, 1, 128]");
+    const WeightTensor made = Made(tensors(), config);
+    for (std::uint64_t part = 0; part < std::max<std::uint64_t>(parts, 1); ++part) {
+      ExpectMatrix(
+          parts == 0 ? made : MatrixOf(made, part), "int4-g128-f32-offset",
+          [&](std::uint64_t n, std::uint64_t k) {
+            const auto byte = static_cast<std::uint8_t>(bytes[(part * 6 + n) * 128 + k / 2]);
+            const int code = byte >> (k % 2 * 4) & 15;
+            const std::uint64_t block = (part * 2 + k / 128) * 6 + n;
+            return (code < 8 ? code : code - 16) * double{scales[block]} + double{zeros[block]};
+          });
+    }
+    if (parts != 0) continue;
+    // A sum that f32 rounds.
+    zeros[3] = std::ldexp(1.0F, 20);
+    EXPECT_EQ(OperandOf(Made(tensors(), config)).status().message(),
+              "the block of row 3, columns 0 to 127 has no form in int4-g128-f32-offset: its "
+              "offset, 1.04858e+06 - 0.0820312, has no f32");
+    std::vector<WeightTensor> changed = tensors();
+    changed[2].type = "F16";
+    EXPECT_EQ(Why(changed, config),
+              "torchao INT4 has no form here: its zero_point is F16 of [2, 6]; it must be BF16 of "
+              "[2, 6]");
+    changed[1].type = "F32";
+    EXPECT_EQ(Why(changed, config),
+              "torchao INT4 has no form here: its scale is F32 of [2, 6]; it must be BF16 of [2, "
+              "6]");
+    changed.pop_back();
+    EXPECT_EQ(Why(changed, config), "torchao INT4 has no form here: its zero_point is missing");
+    config.metadata["m.weight"] = Int4Text("[2, 128]");
+    EXPECT_EQ(
+        Why(tensors(), config),
+        "torchao I8 has no form here: its block_size in torchao's metadata is \"[2,128]\"; it "
+        "must be 1 in each dimension but K");
+    config.metadata["m.weight"] = Int4Text("[]");
+    EXPECT_THAT(Why(tensors(), config), HasSubstr("block_size in torchao's metadata is \"null\""));
+  }
 }
 
 TEST(TorchaoLayersTest, WhatIsNotOfTheseClassesStays) {
