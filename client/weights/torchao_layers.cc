@@ -62,13 +62,15 @@ absl::Status Wrong(absl::string_view field, const Json& value, absl::string_view
                                                  Shown(value), "; it must be ", must));
 }
 
+// Without values deeper than any attribute is, whose copies and texts would recurse.
 absl::StatusOr<Json> ParseText(absl::string_view text) {
   if (text.size() > kMostTextBytes) {
     return absl::InvalidArgumentError(absl::StrCat("its text in torchao's metadata has ",
                                                    text.size(), " bytes; at most ", kMostTextBytes,
                                                    " are read"));
   }
-  Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+  const auto keep = [](int depth, Json::parse_event_t, Json&) { return depth <= kMostConfigDepth; };
+  Json json = Json::parse(text.begin(), text.end(), keep, false);
   if (!json.is_object() || !json.value("_type", Json()).is_string()) {
     return absl::InvalidArgumentError(
         "its text in torchao's metadata is no JSON object with a _type");

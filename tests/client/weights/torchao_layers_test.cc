@@ -211,6 +211,10 @@ TEST(TorchaoLayersTest, TheMetadataIsBelievedAboutNothing) {
             "_type");
   EXPECT_THAT(why_of(R"({"_type": 1})"), HasSubstr("is no JSON object with a _type"));
   EXPECT_THAT(why_of(R"({"_type": "MXTensor")"), HasSubstr("is no JSON object with a _type"));
+  EXPECT_THAT(
+      why_of(absl::StrCat(R"({"_type": "MXTensor", "_data": {"block_size": )",
+                          std::string(8000, '['), std::string(8000, ']'), "}}")),
+      HasSubstr("its block_size in torchao's metadata is \"[[[[[[]]]]]]\"; it must be a whole"));
   EXPECT_EQ(why_of(std::string(16385, ' ')),
             "torchao U8 has no form here: its text in torchao's metadata has 16385 bytes; at most "
             "16384 are read");
