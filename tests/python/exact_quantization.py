@@ -20,11 +20,13 @@ FLOATS = {
     "f32": np.float32,
 }
 INTEGERS = {"int8": (-128, 127), "uint8": (0, 255), "int4": (-8, 7), "uint4": (0, 15)}
-# Values by their codes, as float32 has them: QLoRA, appendix E; bitsandbytes' fp4 in twelfths; ggml's kvalues_iq4nl.
+# Values by their codes, as float32 has them: QLoRA, appendix E; bitsandbytes' fp4 in twelfths; ggml's
+# kvalues_iq4nl.
 TABLES = {
     "nf4": (-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
             -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
-            0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0),
+            0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023,
+            1.0),
     "bnb-fp4": tuple(float(np.float32(sign * twelfths) / np.float32(12)) for sign in (1, -1)
                      for twelfths in (0, 0.0625, 8, 12, 4, 6, 2, 3)),
     "iq4-nl": (-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113),

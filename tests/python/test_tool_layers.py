@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gemmd import _tool_layers
+from gemmd._small_float import table
 
 ml_dtypes = pytest.importorskip("ml_dtypes")
 

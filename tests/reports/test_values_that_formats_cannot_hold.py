@@ -28,9 +28,14 @@ def last_in_range(name):
     form = _formats.FORMATS[name]
     if form.scale.name == "f16" and form.has_offsets:
         return [(-60000, 900000)], [(0, 1e7), (0, -1e7)]
+    tops = {"nf4": 1, "bnb_fp4": 1, "iq4_nl": 113}  # of tables
+    top = tops.get(form.element.name, 15 if form.has_zero_points else 7)
     if form.scale.name == "f16":
-        limit = np.float32((15 if form.has_zero_points else 7) * 65520)
+        limit = np.float32(top * 65520)
         return [(0, np.nextafter(limit, np.float32(0)))], [(0, limit), (0, 1e7), (0, -1e7)]
+    if form.scale.name == "bf16" and top == 1:
+        limit = np.float32(float.fromhex("0x1.ffp127"))
+        return [(0, np.nextafter(limit, np.float32(0)))], [(0, limit), (0, LARGEST), (0, -LARGEST)]
     if not form.has_sign:
         return [(255, -0.5), (0, LARGEST)], [(255, np.nextafter(np.float32(-0.5), -UP)), (0, -1), (1, -LARGEST)]
     return [(0, LARGEST), (0, -LARGEST), (-LARGEST, LARGEST)], []

@@ -268,7 +268,7 @@ def _micro_scaled(weight: Any) -> Quantized:
 
 
 def _eight_bits(module: Any) -> Quantized:
-    """Linear8bitLt: codes [N, K] of int8, each line's largest magnitude in SCB; a value is code * (SCB * f32(1 / 127))."""
+    """Linear8bitLt: codes [N, K] of int8, each line's largest magnitude in SCB; a scale is SCB * f32(1 / 127)."""
     weight = module.weight
     if weight.has_fp16_weights:
         raise ValueError(
