@@ -151,7 +151,8 @@ TEST_F(OperandsTest, AnOrderOfKIsKeptByTheProduct) {
   std::string bytes(a.bytes());
   for (std::uint64_t row = 0; row < 30; ++row) {
     for (std::uint64_t k = 0; k < kK; ++k) {
-      bytes.replace((row * kK + k) * 4, 4, a.bytes().substr((row * kK + (*order)[k]) * 4, 4));
+      bytes.replace((row * kK + k) * 4, 4,
+                    std::string(a.bytes().substr((row * kK + (*order)[k]) * 4, 4)));
     }
   }
   const Matrix turned = *Matrix::Create(a.format(), bytes);
@@ -176,7 +177,9 @@ TEST_F(OperandsTest, AnOrderOfKIsKeptByTheProduct) {
   // As A, and with a B whose K is its rows: these move as wholes.
   const Matrix right = Random(DataType::kF32, kK, 30, 4);
   std::string rows;
-  for (const std::uint32_t k : *order) rows += right.bytes().substr(k * 30 * 4, 30 * 4);
+  for (const std::uint32_t k : *order) {
+    rows += std::string(right.bytes().substr(k * 30 * 4, 30 * 4));
+  }
   const Matrix moved = *Matrix::Create(right.format(), rows);
   EXPECT_EQ(Product({name, InlineOperand{right}}), Product({b, InlineOperand{moved}}));
   EXPECT_EQ(Product({ordered, InlineOperand{right}}), Product({b, InlineOperand{moved}}));
