@@ -30,6 +30,7 @@ using Shape = std::vector<std::uint64_t>;
 
 constexpr absl::string_view kState = ".quant_state.bitsandbytes__";
 constexpr std::size_t kMostStateBytes = 4096;
+constexpr int kMostDepth = 2;
 constexpr std::uint64_t kMostBlock = std::uint64_t{1} << 20;
 
 struct Kind {
@@ -87,7 +88,9 @@ absl::StatusOr<State> ParseState(const WeightTensor& tensor, const Kind& kind) {
                                                    ShapeText(tensor.shape),
                                                    "; it must be U8 of at most ", kMostStateBytes));
   }
-  const Json json = Json::parse(text.begin(), text.end(), nullptr, false);
+  // Without values deeper than any of its fields, whose copies and texts would recurse.
+  const auto keep = [](int depth, Json::parse_event_t, Json&) { return depth <= kMostDepth; };
+  const Json json = Json::parse(text.begin(), text.end(), keep, false);
   if (!json.is_object()) return absl::InvalidArgumentError("its quant_state is no JSON object");
   const Json type = json.value("quant_type", Json());
   if (type != std::string(kind.name)) return Wrong("quant_type", Shown(type), Quoted(kind.name));
@@ -168,6 +171,10 @@ absl::Status ReadLayer(const Planes& planes, const WeightTensor& codes, const St
     return absl::InvalidArgumentError(absl::StrCat("its codes have ", codes.bytes.view().size(),
                                                    " bytes; ", state.n, " x ", state.k, " take ",
                                                    bytes));
+  }
+  if (state.n > 1 && state.k % 2 != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("its K is ", state.k, ", so that rows begin within a byte; K must be even"));
   }
   const auto map = planes.Find("quant_map", "F32", {16});
   if (!map.ok()) return map.status();

@@ -47,7 +47,7 @@ def matrices(n, k):
     small[n // 2] *= 1e9
     return {"normal": normal, "outlier": outlier, "zeros": zeros, "single": single, "none": torch.zeros(n, k),
             "equal": torch.full((n, k), 0.5), "positive": normal.abs(), "mixed": mixed, "small": small,
-            "tiny": normal * 1e-7, "subnormal": normal * 2**-130, "large": normal * 1e30}
+            "tiny": normal * 1e-7, "least": normal * 2**-100, "large": normal * 1e30}
 
 
 def decoded(weight, state):

@@ -227,7 +227,14 @@ TEST(BitsandbytesLayersTest, FourBitsWithoutAFormSayWhy) {
   EXPECT_THAT(Why(Saved{5, 20, 64}.Tensors()),
               HasSubstr("it has a scale of f32 for each 1 x 4 nf4, and no form has that; "
                         "nf4-g128-f16 is closest"));
-  EXPECT_THAT(Why(Saved{3, 33, 64}.Tensors()), HasSubstr("for each 1 x 1 nf4"));
+  for (const std::uint64_t k : {1, 33}) {
+    EXPECT_THAT(Why(Saved{3, k, 64}.Tensors()),
+                HasSubstr(absl::StrCat("its K is ", k,
+                                       ", so that rows begin within a byte; K must "
+                                       "be even")));
+  }
+  EXPECT_THAT(refused(std::string(2000, '[') + std::string(2000, ']')),
+              HasSubstr("its quant_state is no JSON object"));
   std::vector<float> scales = saved.scales();
   scales[3] = HUGE_VALF;
   EXPECT_THAT(with(saved, 3, Tensor("l.weight.absmax", "F32", {12}, Floats(scales))),
