@@ -381,9 +381,7 @@ class Decoder {
 
   // The code at that place of the form's K.
   std::uint32_t LoadCode(std::uint64_t line, std::uint64_t k) const {
-    const Plane& codes = layer_.codes;
-    if (layer_.k_order == nullptr) return codes.Load(line, k);
-    return LoadAt(codes, BitsAlong(codes.line, codes.bits, line) + places_[k]);
+    return layer_.codes.Load(line, layer_.k_order == nullptr ? k : (*layer_.k_order)[k]);
   }
 
   // As CopyCodes(), where words hold more than eight codes, or K has an order.

@@ -344,10 +344,13 @@ TEST(PackedLayersTest, ALayerWithoutAFormSaysWhy) {
 
 // act-order: the places of K of a group lie apart.
 TEST(PackedLayersTest, GroupsMayLieApart) {
-  for (const auto& [k, group, bits] :
-       {std::array<std::uint64_t, 3>{256, 64, 4}, {192, 128, 4}, {132, 32, 8}, {256, 128, 2}}) {
+  for (const auto& [k, group, bits] : {std::array<std::uint64_t, 3>{256, 64, 4},
+                                       {192, 128, 4},
+                                       {132, 32, 8},
+                                       {256, 64, 3},
+                                       {256, 128, 2}}) {
     const std::uint64_t size = group;
-    const Numbers layer = RandomLayer(16, k, group, 5, bits);
+    const Numbers layer = RandomLayer(32, k, group, 5, bits);
     std::vector<std::uint32_t> groups;
     for (std::uint64_t i = 0; i < k; ++i) groups.push_back(static_cast<std::uint32_t>(i / size));
     std::shuffle(groups.begin(), groups.end(), std::mt19937(7));
