@@ -143,7 +143,7 @@ TEST_P(TableElements, GoesUpAsOftenAsTheFractionSays) {
       ASSERT_TRUE(code == static_cast<std::uint32_t>(table[i].code) ||
                   code == static_cast<std::uint32_t>(table[i + 1].code));
     }
-    EXPECT_NEAR(ups, kDraws / 4, 150) << value;  // more than five deviations
+    EXPECT_NEAR(ups, kDraws / 4.0, 150) << value;  // more than five deviations
   }
 }
 
