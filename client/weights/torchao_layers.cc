@@ -84,7 +84,8 @@ std::string ElementsOf(const Json& elements) {
   return name.is_string() ? name.get<std::string>() : Shown(elements);
 }
 
-// That of K; an array has it last, behind the 1 of other dimensions.
+// The size of a block along K: a number, or an array whose last number is it and whose others
+// are 1.
 absl::StatusOr<Json> BlockOfK(const Json& block) {
   if (!block.is_array()) return block;
   for (std::size_t i = 0; i + 1 < block.size(); ++i) {

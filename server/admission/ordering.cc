@@ -16,7 +16,7 @@ absl::Status CheckOther(absl::string_view ordered, absl::string_view other,
                                            " is a resident operand: send ", other,
                                            " with the request, which puts it in that order"));
   }
-  if (!scaling.scales_whole_lines()) {
+  if (scaling.has_scales && scaling.block_k != kWhole) {
     return absl::InvalidArgumentError(StrCat(other, ".quantization is set, and ", ordered,
                                              " has a k_order, which would part the blocks of ",
                                              other));

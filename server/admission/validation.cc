@@ -60,6 +60,9 @@ absl::StatusOr<MatrixLayout> CheckAddend(absl::string_view field,
     return InvalidArgumentError(StrCat(field, " is ", layout->rows, " x ", layout->columns,
                                        "; it must be ", rows, " x ", d.columns));
   }
+  if (operand->k_order != nullptr) {
+    return InvalidArgumentError(StrCat(field, ".k_order is set; only a and b have an order of K"));
+  }
   const char* const scaled = operand->scales.has_value()         ? ".scales"
                              : operand->zero_points.has_value()  ? ".zero_points"
                              : operand->tensor_scale.has_value() ? ".tensor_scale"

@@ -184,6 +184,17 @@ TEST_F(OperandsTest, AnOrderOfKIsKeptByTheProduct) {
   EXPECT_EQ(Product({name, InlineOperand{right}}), Product({b, InlineOperand{moved}}));
   EXPECT_EQ(Product({ordered, InlineOperand{right}}), Product({b, InlineOperand{moved}}));
 
+  // Scales and zero points of whole lines stay where they are.
+  InlineOperand lined(Random(DataType::kInt8, 30, kK, 5), Random(DataType::kF32, 30, 1, 6));
+  lined.zero_points = Random(DataType::kInt8, 30, 1, 7);
+  InlineOperand moved_lines = lined;
+  std::string codes(lined.data.bytes());
+  for (std::uint64_t i = 0; i < codes.size(); ++i) {
+    codes[i] = lined.data.bytes()[i / kK * kK + (*order)[i % kK]];
+  }
+  moved_lines.data = *Matrix::Create(lined.data.format(), codes);
+  EXPECT_EQ(Product({lined, name}, options), Product({moved_lines, b}, options));
+
   const auto refusal = [&](MatmulInputs inputs) { return Product(std::move(inputs), options); };
   EXPECT_NE(refusal({Source(a), name}).find("b has a k_order, and a is a resident operand: send a"),
             std::string::npos);

@@ -25,18 +25,6 @@ using ::testing::HasSubstr;
 
 using Shape = std::vector<std::uint64_t>;
 
-WeightTensor Tensor(const std::string& name, const std::string& type, Shape shape,
-                    std::string bytes) {
-  return {name, false, type, std::move(shape), Bytes(std::move(bytes)), nullptr};
-}
-
-std::string RandomBytes(std::uint64_t count, std::uint32_t seed) {
-  std::mt19937 random(seed);
-  std::string bytes;
-  while (bytes.size() < count) bytes += static_cast<char>(random());
-  return bytes;
-}
-
 std::string Floats(const std::vector<float>& values) {
   std::string bytes(values.size() * sizeof(float), '\0');
   std::memcpy(&bytes[0], values.data(), bytes.size());

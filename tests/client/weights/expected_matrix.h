@@ -1,10 +1,13 @@
-// A tensor's matrix against the values that it should have.
+// Tensors, and the matrix of one against the values that it should have.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <random>
 #include <string>
+#include <utility>
 #include <variant>
+#include <vector>
 
 #include "client/quantized/quantized_array.h"
 #include "client/weights/weight_form.h"
@@ -13,6 +16,23 @@
 namespace gemmd::client {
 
 using Value = std::function<double(std::uint64_t n, std::uint64_t k)>;
+
+inline WeightTensor Tensor(const std::string& name, const std::string& type,
+                           std::vector<std::uint64_t> shape, std::string bytes) {
+  return {name, false, type, std::move(shape), Bytes(std::move(bytes)), nullptr};
+}
+
+// Bytes of which all bits vary, without `excluded`.
+inline std::string RandomBytes(std::uint64_t count, std::uint32_t seed,
+                               const std::string& excluded = "") {
+  std::mt19937 random(seed);
+  std::string bytes;
+  while (bytes.size() < count) {
+    const char byte = static_cast<char>(random());
+    if (excluded.find(byte) == std::string::npos) bytes += byte;
+  }
+  return bytes;
+}
 
 // Expects that the tensor's form is the quantized format, that it has the size that was said, and
 // that a server takes it and finds each value, where its order of K says.

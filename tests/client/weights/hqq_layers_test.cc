@@ -23,13 +23,13 @@ using ::testing::HasSubstr;
 
 using Shape = std::vector<std::uint64_t>;
 
-WeightTensor Tensor(const std::string& plane, const std::string& type, Shape shape,
-                    std::string bytes) {
-  return {"l." + plane, false, type, std::move(shape), Bytes(std::move(bytes)), nullptr};
+WeightTensor PlaneOf(const std::string& plane, const std::string& type, Shape shape,
+                     std::string bytes) {
+  return Tensor("l." + plane, type, std::move(shape), std::move(bytes));
 }
 
 WeightTensor Number(const std::string& plane, std::uint32_t number) {
-  return Tensor(plane, "I32", {}, Little(number, 4));
+  return PlaneOf(plane, "I32", {}, Little(number, 4));
 }
 
 // A layer in BF16, whose scales and zero points have eight bits of fraction.
@@ -63,15 +63,15 @@ struct Hqq {
     for (std::uint64_t i = 0; i < codes.size() / 2; ++i) {
       packed += static_cast<char>(codes[i] << 4 | codes[i + codes.size() / 2]);
     }
-    return {Tensor("W_q", "U8", {n * k / group / 2, group}, packed),
-            Tensor("scale", "BF16", {n * k / group, 1}, Bf16(scales)),
-            Tensor("zero", "BF16", {n * k / group, 1}, Bf16(zeros)),
-            Tensor("shape", "I64", {2}, Little(n, 8) + Little(k, 8)),
+    return {PlaneOf("W_q", "U8", {n * k / group / 2, group}, packed),
+            PlaneOf("scale", "BF16", {n * k / group, 1}, Bf16(scales)),
+            PlaneOf("zero", "BF16", {n * k / group, 1}, Bf16(zeros)),
+            PlaneOf("shape", "I64", {2}, Little(n, 8) + Little(k, 8)),
             Number("nbits", 4),
             Number("group_size", static_cast<std::uint32_t>(group)),
             Number("axis", 1),
-            Tensor("packing", "U8", {7}, "4bit_u8"),
-            Tensor("round_zero", "U8", {}, "\1")};
+            PlaneOf("packing", "U8", {7}, "4bit_u8"),
+            PlaneOf("round_zero", "U8", {}, "\1")};
   }
 
   double Value(std::uint64_t line, std::uint64_t at) const {
@@ -126,24 +126,24 @@ TEST(HqqLayersTest, ALayerWithoutAFormSaysWhy) {
             "HQQ has no form here: its shape is [6, 128], and its groups have 48: N must be even, "
             "and K a multiple of that" +
                 closest);
-  EXPECT_EQ(why(5, Tensor("group_size", "I64", {}, Little(64, 8))),
+  EXPECT_EQ(why(5, PlaneOf("group_size", "I64", {}, Little(64, 8))),
             "HQQ has no form here: its group_size is I64 of []; it must be I32 of []");
-  EXPECT_EQ(why(7, Tensor("packing", "U8", {7}, "8bit_u8")),
+  EXPECT_EQ(why(7, PlaneOf("packing", "U8", {7}, "8bit_u8")),
             "HQQ has no form here: its packing is \"8bit_u8\", and 4bit_u8 is read");
-  EXPECT_EQ(why(3, Tensor("shape", "I64", {2}, Little(6, 8) + Little(~0ULL, 8))),
+  EXPECT_EQ(why(3, PlaneOf("shape", "I64", {2}, Little(6, 8) + Little(~0ULL, 8))),
             "HQQ has no form here: its shape has 18446744073709551615; a dimension is 1 to "
             "2147483647");
-  EXPECT_EQ(why(3, Tensor("shape", "I64", {2}, Little(7, 8) + Little(128, 8))),
+  EXPECT_EQ(why(3, PlaneOf("shape", "I64", {2}, Little(7, 8) + Little(128, 8))),
             "HQQ has no form here: its shape is [7, 128], and its groups have 64: N must be even, "
             "and K a multiple of that" +
                 closest);
-  EXPECT_EQ(why(3, Tensor("shape", "I64", {2}, Little(8, 8) + Little(128, 8))),
+  EXPECT_EQ(why(3, PlaneOf("shape", "I64", {2}, Little(8, 8) + Little(128, 8))),
             "HQQ has no form here: its W_q is U8 of [6, 64]; it must be U8 of [8, 64]");
-  EXPECT_EQ(why(0, Tensor("W_q", "BF16", {6, 32}, std::string(384, '1'))),
+  EXPECT_EQ(why(0, PlaneOf("W_q", "BF16", {6, 32}, std::string(384, '1'))),
             "HQQ has no form here: its W_q is BF16 of [6, 32]; it must be U8 of [6, 64]");
-  EXPECT_EQ(why(1, Tensor("scale", "F32", {12, 1}, std::string(48, '1'))),
+  EXPECT_EQ(why(1, PlaneOf("scale", "F32", {12, 1}, std::string(48, '1'))),
             "HQQ has no form here: its scale is F32 of [12, 1]; it must be F16 of [12, 1]");
-  EXPECT_EQ(why(2, Tensor("zero", "F16", {12, 1}, std::string(24, '1'))),
+  EXPECT_EQ(why(2, PlaneOf("zero", "F16", {12, 1}, std::string(24, '1'))),
             "HQQ has no form here: its zero is F16 of [12, 1]; it must be BF16 of [12, 1]");
   std::vector<WeightTensor> tensors = good;
   tensors.erase(tensors.begin() + 2);

@@ -97,11 +97,6 @@ std::vector<T> Turned(const std::vector<T>& values, std::uint64_t columns, std::
   return turned;
 }
 
-WeightTensor Tensor(const std::string& name, const char* type, std::vector<std::uint64_t> shape,
-                    std::string bytes) {
-  return {name, false, type, std::move(shape), Bytes(std::move(bytes)), nullptr};
-}
-
 std::string Halves(const std::vector<float>& values) {
   std::string bytes;
   for (const float each : values) bytes += Little(each == 0 ? 0 : HalfOf(each), 2);

@@ -27,22 +27,6 @@ using ::testing::HasSubstr;
 
 using Shape = std::vector<std::uint64_t>;
 
-WeightTensor Tensor(const std::string& name, const std::string& type, Shape shape,
-                    std::string bytes) {
-  return {name, false, type, std::move(shape), Bytes(std::move(bytes)), nullptr};
-}
-
-// Bytes of which all bits vary, without `excluded`.
-std::string RandomBytes(std::uint64_t count, std::uint32_t seed, const std::string& excluded = "") {
-  std::mt19937 random(seed);
-  std::string bytes;
-  while (bytes.size() < count) {
-    const char byte = static_cast<char>(random());
-    if (excluded.find(byte) == std::string::npos) bytes += byte;
-  }
-  return bytes;
-}
-
 std::uint8_t At(const std::string& bytes, std::uint64_t index) {
   return static_cast<std::uint8_t>(bytes[index]);
 }

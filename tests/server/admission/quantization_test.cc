@@ -339,6 +339,12 @@ const BadCall kBadCalls[] = {
        c->c->data = Plane(DataType::kBf16, 5, 6);
        c->c->zero_points = Plane(DataType::kUint8, 1, 1);
      }},
+    {"c.k_order is set; only a and b have an order of K",
+     [](MatmulCall* c) {
+       c->c = OperandSpec();
+       c->c->data = Plane(DataType::kBf16, 5, 6);
+       c->c->k_order = std::make_shared<const std::vector<std::uint32_t>>(5);
+     }},
     {"c.quantization is set; only a and b have scales",
      [](MatmulCall* c) {
        c->c = OperandSpec();
