@@ -26,7 +26,8 @@ double AccumulationLoss(const Problem& problem, const Accuracy& accuracy);
 //
 //   |D - exact| <= r (|alpha| |A| |B| + |beta C| + |bias|) + half a unit in the last place of D
 //
-// where A and B are the values of the operands, quantized ones decoded, and products below 2^-126
+// where A and B are the values of the operands, quantized ones decoded, |A| and |B| their
+// magnitudes, of an element with an offset |code * scale| + |offset|, and products below 2^-126
 // (2^-24 in D of f16) count as nothing. By the accumulate type, r is
 //
 //   f64                  (K + 32) 2^-53, and 2^-23 more where D has fewer bits

@@ -70,18 +70,23 @@ void QuantizedElements::Values(std::int64_t line, std::int64_t k, std::int64_t c
 }
 
 template <typename Real>
-void QuantizedElements::AddFloors(std::int64_t line, std::int64_t count, double share,
-                                  Real* values) const {
+void QuantizedElements::ToMagnitudes(std::int64_t line, std::int64_t k, std::int64_t count,
+                                     double share, Real* values) const {
+  const bool along_k = k_runs_fastest();
   for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t of = k_runs_fastest() ? line : line + i;
-    values[i] = std::abs(values[i]) + static_cast<Real>(share * largest_[LineBlock(of)]);
+    const std::int64_t of = along_k ? line : line + i;
+    const auto offset = static_cast<Real>(offsets_[Block(of, along_k ? k + i : k)]);
+    values[i] = std::abs(values[i] - offset) + std::abs(offset) +
+                static_cast<Real>(share * largest_[LineBlock(of)]);
   }
 }
 
 template void QuantizedElements::Values(std::int64_t, std::int64_t, std::int64_t, double*) const;
 template void QuantizedElements::Values(std::int64_t, std::int64_t, std::int64_t,
                                         long double*) const;
-template void QuantizedElements::AddFloors(std::int64_t, std::int64_t, double, double*) const;
-template void QuantizedElements::AddFloors(std::int64_t, std::int64_t, double, long double*) const;
+template void QuantizedElements::ToMagnitudes(std::int64_t, std::int64_t, std::int64_t, double,
+                                              double*) const;
+template void QuantizedElements::ToMagnitudes(std::int64_t, std::int64_t, std::int64_t, double,
+                                              long double*) const;
 
 }  // namespace gemmd

@@ -23,10 +23,12 @@ class QuantizedElements {
   template <typename Real>
   void Values(std::int64_t line, std::int64_t k, std::int64_t count, Real* values) const;
 
-  // Replaces values that Values() returned by their magnitudes, and adds to each a share of its
-  // line's largest finite scale, which includes the scale of the tensor, or offset.
+  // Replaces values that Values() returned by their magnitudes, which are what is rounded on their
+  // way into a sum: |(code - zero point) * scale| + |offset|. Adds to each a share of its line's
+  // largest finite scale, which includes the scale of the tensor, or offset.
   template <typename Real>
-  void AddFloors(std::int64_t line, std::int64_t count, double share, Real* values) const;
+  void ToMagnitudes(std::int64_t line, std::int64_t k, std::int64_t count, double share,
+                    Real* values) const;
 
  private:
   std::size_t LineBlock(std::int64_t line) const;

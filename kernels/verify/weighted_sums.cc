@@ -100,8 +100,9 @@ template <typename Real>
 void MakeGauge(const MatrixSpan& matrix, Gauge gauge, std::int64_t row, std::int64_t column,
                std::int64_t count, Real* values) {
   if (matrix.quantized != nullptr) {
-    matrix.quantized->AddFloors(matrix.lines_are_rows ? row : column, count, matrix.gauge_floor,
-                                values);
+    const bool by_rows = matrix.lines_are_rows;
+    matrix.quantized->ToMagnitudes(by_rows ? row : column, by_rows ? column : row, count,
+                                   matrix.gauge_floor, values);
   }
   if (gauge == Gauge::kAbsolute) {
     for (std::int64_t i = 0; i < count; ++i) values[i] = std::abs(values[i]);

@@ -84,6 +84,7 @@ std::optional<WeightPlane> PackedPlaneOf(const Problem& problem, WorkPlane plane
   if (plane == WorkPlane::kB) return WeightPlane::kCodes;
   if (plane == WorkPlane::kBScales) return WeightPlane::kScales;
   if (plane == WorkPlane::kBZeroPoints) return WeightPlane::kZeroPoints;
+  if (plane == WorkPlane::kBOffsets) return WeightPlane::kOffsets;
   return std::nullopt;
 }
 

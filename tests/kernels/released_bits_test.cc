@@ -174,6 +174,14 @@ std::vector<Problem> Problems() {
     add(66, 192, DataType::kFp8E4M3, {true, DataType::kF32, 128, 128});
     add(5, 192, DataType::kUint8, {true, DataType::kF32, 1, 128});
     add(5, 320, DataType::kFp8E5M2, {true, DataType::kF32, 1, 128});
+    const auto with_offsets = [](DataType type, std::uint16_t k) {
+      return Scaling{true, type, 1, k, kAlongK, false, false, true};
+    };
+    add(5, 320, DataType::kUint4, with_offsets(DataType::kF16, 128));
+    add(66, 192, DataType::kUint4, with_offsets(DataType::kF16, 64));
+    add(5, 192, DataType::kUint4, with_offsets(DataType::kF16, 32));
+    add(66, 320, DataType::kUint4, with_offsets(DataType::kF32, 32));
+    add(5, 320, DataType::kUint8, with_offsets(DataType::kF32, 32));
     constexpr Scaling kMx = {true, DataType::kE8M0, 1, 32};
     add(5, 320, DataType::kFp8E4M3, kMx);
     add(66, 192, DataType::kFp8E5M2, kMx);
@@ -189,7 +197,7 @@ std::vector<Problem> Problems() {
   return problems;
 }
 
-// A packed plane of any codes, scales or zero points.
+// A packed plane of any codes, scales, offsets or zero points.
 std::vector<std::uint8_t> PackedPlane(const Problem& problem, WeightPlane plane,
                                       std::uint32_t seed) {
   std::vector<std::uint8_t> bytes(PackedBytes(problem, plane));
@@ -202,7 +210,7 @@ std::vector<std::uint8_t> PackedPlane(const Problem& problem, WeightPlane plane,
       if (problem.b.type == DataType::kFp8E5M2) bytes[i] &= 0xfb;
     }
     if (plane == WeightPlane::kZeroPoints && SizeBits(problem.b.type) == 4) bytes[i] &= 15;
-    if (plane != WeightPlane::kScales) continue;
+    if (plane != WeightPlane::kScales && plane != WeightPlane::kOffsets) continue;
     // E8M0 of 2^-8 to 2^7; E4M3 of any kind; f16 of 2^-9 to 2^-5; f32 of 2^-7 to 2^-5.
     if (problem.b_scaling.type == DataType::kFp8E4M3) {
       if (i % 64 != 0) bytes[i] %= 0x77;
@@ -258,14 +266,16 @@ std::string BitsOf(const Kernel& kernel, const Problem& problem, const DeviceTra
   arguments.b = b.data();
   arguments.d = d.data();
   arguments.workspace = workspace.data();
-  std::vector<std::uint8_t> packed[3];
+  std::vector<std::uint8_t> packed[4];
   if (is_packed) {
     packed[0] = PackedPlane(problem, WeightPlane::kCodes, 2);
     packed[1] = PackedPlane(problem, WeightPlane::kScales, 4);
     packed[2] = PackedPlane(problem, WeightPlane::kZeroPoints, 5);
+    packed[3] = PackedPlane(problem, WeightPlane::kOffsets, 6);
     arguments.b = packed[0].data();
     arguments.b_scales = packed[1].data();
     arguments.b_zero_points = packed[2].data();
+    arguments.b_offsets = packed[3].data();
   }
   if (is_scaled) {
     arguments.a_scales = a_scales.data();

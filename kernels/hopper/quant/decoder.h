@@ -26,6 +26,7 @@ struct Bf16Rows {
   static constexpr ptx::WgmmaType kType = ptx::WgmmaType::kBf16;
   static constexpr ptx::TensorElement kElement = ptx::TensorElement::kBf16;
   static constexpr std::uint32_t kUnitBits = 0x4300;  // 128
+  static constexpr std::uint32_t kOneBits = 0x3f80;
   static constexpr std::uint32_t kMinus128Bits = 0xc300;
   static constexpr bool kHoldsE5m2 = false;  // infinity and NaN at their places
   static GEMMD_DEVICE std::uint32_t Subtract(std::uint32_t a, std::uint32_t b) {
@@ -54,6 +55,7 @@ struct F16Rows {
   static constexpr ptx::WgmmaType kType = ptx::WgmmaType::kF16;
   static constexpr ptx::TensorElement kElement = ptx::TensorElement::kF16;
   static constexpr std::uint32_t kUnitBits = 0x6400;  // 1024
+  static constexpr std::uint32_t kOneBits = 0x3c00;
   static constexpr std::uint32_t kMinus128Bits = 0xd800;
   static constexpr bool kHoldsE5m2 = true;
   static GEMMD_DEVICE std::uint32_t Subtract(std::uint32_t a, std::uint32_t b) {
@@ -175,33 +177,37 @@ struct OfFormat {
   static constexpr int kCodeLoads = kPairWords;  // of a lane, of 16 bytes each
   static constexpr int kCodeBytes = CodeBytes(kCode);
   static constexpr int kScaleBytes = ScaleBytes(kFormat);
-  static constexpr int kZeroBytes = ZeroBytes(kFormat);
+  static constexpr int kShiftBytes = ShiftBytes(kFormat);
+  static constexpr bool kHasOffsets = HasOffsets(kFormat);
   static constexpr bool kHasNan = false;
   static constexpr bool kHasOddCodes = false;
 };
 
 // A decoder has a unit's scales and zero points as a lane needs them: of lines `pair` and
-// `pair` + 8 of the strip. kIsChain: sums are not scaled, and run on from one group to the next.
-// kHasNan: codes may be NaN, which Decode() takes for numbers; then the scales of their lines have
-// to become NaN, which PoisonLines() does. Decode<true>() takes every scale and code, and
-// Decode<false>() those that weights usually have: of a chain without HasOddScale(), and where it
-// kHasOddCodes words without OddBits().
+// `pair` + 8 of the strip. kHasShifts: a plane stands beside that of the scales, of zero points or
+// of offsets, which whoever adds a part's sum reads. kIsChain: sums are not scaled, and run on from
+// one group to the next. kHasNan: codes may be NaN, which Decode() takes for numbers; then the
+// scales of their lines have to become NaN, which PoisonLines() does. Decode<true>() takes every
+// scale and code, and Decode<false>() those that weights usually have: of a chain without
+// HasOddScale(), and where it kHasOddCodes words without OddBits().
 template <class Rows_, ZeroKind kZero_, CodeFormat kFormat = CodeFormat::kInt4>
 struct Int4Decoder : OfFormat<kFormat> {
   using Of = OfFormat<kFormat>;
   using Rows = Rows_;
-  using Scales = HalfScales<Of::kParts>;
+  using Scales =
+      std::conditional_t<ScaleSize(kFormat) == 4, FloatScales<Of::kParts>, HalfScales<Of::kParts>>;
   static constexpr ZeroKind kZero = kZero_;
   static constexpr bool kHasZeros = kZero == ZeroKind::kPlane;
+  static constexpr bool kHasShifts = kHasZeros || Of::kHasOffsets;
   static constexpr std::uint32_t kBoth = 0x00010001;
 
   Scales scales;
   ZeroPoints<Of::kParts> zeros;
 
   // The pair's places in the pieces of scales and of zero points.
-  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress zeros_at) {
+  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress shifts_at) {
     scales = LoadAll<Scales>(scales_at);
-    if constexpr (kHasZeros) zeros.Load(zeros_at);
+    if constexpr (kHasZeros) zeros.Load(shifts_at);
   }
 
   // The fragment of a step of the group.
@@ -241,13 +247,14 @@ struct Int8Decoder : OfFormat<kFormat> {
   using Scales = FloatScales<Of::kParts>;
   static constexpr ZeroKind kZero = kZero_;
   static constexpr bool kHasZeros = kZero == ZeroKind::kPlane;
+  static constexpr bool kHasShifts = kHasZeros || Of::kHasOffsets;
 
   Scales scales;
   ZeroPoints<Of::kParts> zeros;
 
-  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress zeros_at) {
+  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress shifts_at) {
     scales = LoadAll<Scales>(scales_at);
-    if constexpr (kHasZeros) zeros.Load(zeros_at);
+    if constexpr (kHasZeros) zeros.Load(shifts_at);
   }
 
   template <bool kAny = false>
@@ -277,12 +284,12 @@ struct E4m3Decoder : OfFormat<kFormat> {
   using Rows = Rows_;
   using Scales = ScalesOfFloats<kFormat>;
   static constexpr bool kHasNan = true;
-  static constexpr bool kHasZeros = false;
+  static constexpr bool kHasShifts = false;
 
   Scales scales;
   std::uint32_t nan_bits[2];  // of each line: kNan is set if a code of this lane was NaN
 
-  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress /*zeros_at*/) {
+  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress /*shifts_at*/) {
     scales = ptx::LoadShared<Scales>(scales_at);
     nan_bits[0] = 0;
     nan_bits[1] = 0;
@@ -330,12 +337,12 @@ struct E5m2Decoder : OfFormat<kFormat> {
   using Of = OfFormat<kFormat>;
   using Rows = Rows_;
   using Scales = ScalesOfFloats<kFormat>;
-  static constexpr bool kHasZeros = false;
+  static constexpr bool kHasShifts = false;
   static constexpr bool kHasOddCodes = !Rows::kHoldsE5m2;
 
   Scales scales;
 
-  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress /*zeros_at*/) {
+  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress /*shifts_at*/) {
     scales = ptx::LoadShared<Scales>(scales_at);
   }
 
@@ -361,11 +368,11 @@ struct SixBitDecoder : OfFormat<kFormat> {
   using Of = OfFormat<kFormat>;
   using Rows = Rows_;
   using Scales = ByteScales;
-  static constexpr bool kHasZeros = false;
+  static constexpr bool kHasShifts = false;
 
   Scales scales;
 
-  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress /*zeros_at*/) {
+  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress /*shifts_at*/) {
     scales = ptx::LoadShared<Scales>(scales_at);
   }
 
@@ -415,13 +422,13 @@ GEMMD_DEVICE void PlaceE2m1(std::uint32_t word, std::uint32_t (&values)[4]) {
 
 struct Mxfp4Decoder : OfFormat<CodeFormat::kMxfp4> {
   using Rows = Bf16Rows;
-  static constexpr bool kHasZeros = false;
+  static constexpr bool kHasShifts = false;
   static constexpr float kSumFactor = 4;  // of sums of what Decode() gives
 
   using Scales = std::uint32_t[2];  // of each line, in ascending K
   Scales scales;
 
-  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress /*zeros_at*/) {
+  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress /*shifts_at*/) {
     const auto pair = ptx::LoadShared<ScalePair>(scales_at);
     scales[0] = pair.word[0];
     scales[1] = pair.word[1];
@@ -463,7 +470,7 @@ struct Mxfp4Decoder : OfFormat<CodeFormat::kMxfp4> {
 
 struct Nvfp4Decoder : OfFormat<CodeFormat::kNvfp4> {
   using Rows = Bf16Rows;
-  static constexpr bool kHasZeros = false;
+  static constexpr bool kHasShifts = false;
   static constexpr float kSumFactor = 128;  // of sums of what Decode() gives
 
   // As packed: two words of the first line, in ascending K, then two of the second.
@@ -472,7 +479,7 @@ struct Nvfp4Decoder : OfFormat<CodeFormat::kNvfp4> {
   };
   Scales scales;
 
-  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress /*zeros_at*/) {
+  GEMMD_DEVICE void Load(ptx::SharedAddress scales_at, ptx::SharedAddress /*shifts_at*/) {
     scales = ptx::LoadShared<Scales>(scales_at);
   }
 

@@ -5,7 +5,9 @@
 // from zero. Then total = fma(scale, sum, total) in f32, a group after another in ascending K.
 // Where a scale is for 32 or 64 of K, a group has parts, each of which has such a sum, of two or
 // four steps; then group = fma(scale, sum, group) from zero, a part after another, and
-// total = total + group. The order is that of wide.h, and depends on nothing else: the bits of a
+// total = total + group. Offsets make parts too: behind each fma of a part's scale comes group =
+// fma(offset, rows, group), where rows is the sum of A's elements of the part, by the instruction's
+// own steps, from zero. The order is that of wide.h, and depends on nothing else: the bits of a
 // row do not depend on M or the tiling.
 //
 // Weights that are exact in bf16 have another order: few_chain.h.
@@ -55,9 +57,9 @@ class FewWarp {
         (ptx::BlockIndexX() * Layout::kStrips + strip_of_block) % kChunkStrips;
     scales_ = ptx::Keep(stage + Layout::kScalesAt + scales_before * Layout::kGroupScales +
                         strip * Decoder::kScaleBytes + lane_ / 4 * Layout::kPairBytes);
-    if constexpr (Decoder::kHasZeros) {
-      zeros_ = ptx::Keep(stage + Layout::kZerosAt + scales_before * Layout::kGroupZeros +
-                         strip * Decoder::kZeroBytes + lane_ / 4 * (Decoder::kZeroBytes / 8));
+    if constexpr (Decoder::kHasShifts) {
+      shifts_ = ptx::Keep(stage + Layout::kShiftsAt + scales_before * Layout::kGroupShifts +
+                          strip * Decoder::kShiftBytes + lane_ / 4 * (Decoder::kShiftBytes / 8));
     }
     weights_full_ = ptx::Keep(shared + Layout::kWeightsFull);
     rows_ = ptx::Keep(shared + Layout::kRowsAt + RowLineOf<Layout>(lane_, split_ * kOwnSlabs));
@@ -86,7 +88,9 @@ class FewWarp {
   // A's fragments of a turn are loaded at the end of the one before, unless there are too few
   // registers for them: for two groups, or beside sums of parts.
   static constexpr bool kLoadsAhead =
-      Layout::kColumns == 8 || (Layout::kGroups == 1 && !Decoder::kHasParts);
+      Layout::kColumns == 8 || (Layout::kGroups == 1 && Decoder::kParts == 1);
+  static_assert(kLoadsAhead || Decoder::kPartSteps <= kSteps / 2 || !Decoder::kHasParts,
+                "a part is of columns that are loaded together");
   using Columns = std::uint32_t[kLoads][4];
 
   // From a group's scales to the next one's, in groups.
@@ -122,7 +126,10 @@ class FewWarp {
       }
       const std::uint32_t of_scales = q * ScaleStep();
       decoder_[q].Load(scales_ + of_scales * Layout::kGroupScales,
-                       zeros_ + of_scales * Layout::kGroupZeros);
+                       shifts_ + of_scales * Layout::kGroupShifts);
+      if constexpr (Decoder::kHasOffsets) {
+        offsets_[q] = LoadAll<typename Decoder::Scales>(shifts_ + of_scales * Layout::kGroupShifts);
+      }
     }
     ptx::SyncWarp();
     if (lane_ == 0) {
@@ -140,7 +147,7 @@ class FewWarp {
   GEMMD_DEVICE void MoveWeights(int bytes) {
     codes_ += static_cast<std::uint32_t>(bytes);
     scales_ += static_cast<std::uint32_t>(bytes);
-    if constexpr (Decoder::kHasZeros) zeros_ += static_cast<std::uint32_t>(bytes);
+    if constexpr (Decoder::kHasShifts) shifts_ += static_cast<std::uint32_t>(bytes);
   }
 
   // Loads kFirst .. of group q.
@@ -178,7 +185,7 @@ class FewWarp {
     } else if (left > 0) {
       Multiply<1>(sums);
     }
-    Scales scales[Layout::kGroups];
+    Scales scales[Layout::kGroups] = {};
     GEMMD_UNROLL
     for (int q = 0; q < Layout::kGroups; ++q) {
       if (!kWhole && q >= left) continue;
@@ -199,9 +206,9 @@ class FewWarp {
 
   GEMMD_DEVICE static void SetZero(Sums& sums) {
     GEMMD_UNROLL
-    for (auto& of_group : sums) {
+    for (int q = 0; q < Layout::kGroups; ++q) {
       GEMMD_UNROLL
-      for (float& sum : of_group) sum = 0;
+      for (int i = 0; i < Layout::kSums; ++i) sums[q][i] = 0;
     }
   }
 
@@ -222,9 +229,9 @@ class FewWarp {
     GEMMD_UNROLL
     for (int q = 0; q < kCount; ++q) {
       GEMMD_UNROLL
-      for (const ptx::Vector4& load : words_[q]) {
+      for (int load = 0; load < kCodeLoads; ++load) {
         GEMMD_UNROLL
-        for (int w = 0; w < 4; ++w) odd |= Decoder::OddBits(WordOf(load, w));
+        for (int w = 0; w < 4; ++w) odd |= Decoder::OddBits(WordOf(words_[q][load], w));
       }
     }
     return odd != 0;
@@ -258,13 +265,18 @@ class FewWarp {
       Sums part;
       SetZero(part);
       MultiplySteps<kCount, kAny, kFirst, kNext>(part, columns);
+      Sums rows;
+      if constexpr (Decoder::kHasOffsets) SumRows<kCount, kFirst, kNext>(rows, columns);
       GEMMD_UNROLL
-      for (int q = 0; q < kCount; ++q) AddPart<kFirst / Decoder::kPartSteps>(q, part[q], sums[q]);
+      for (int q = 0; q < kCount; ++q) {
+        AddPart<kFirst / Decoder::kPartSteps>(q, part[q], rows[q], sums[q]);
+      }
       MultiplyParts<kCount, kAny, kNext, kEnd>(sums, columns);
     }
   }
   template <int kPart>
   GEMMD_DEVICE void AddPart(int q, const float (&part)[Layout::kSums],
+                            const float (&rows)[Layout::kSums],
                             float (&sums)[Layout::kSums]) const {
     const typename Decoder::Scales scales =
         kPart + 1 == Decoder::kParts ? WholeScales(q) : decoder_[q].scales;
@@ -272,6 +284,22 @@ class FewWarp {
     for (int i = 0; i < Layout::kSums; ++i) {
       const float scale = ScaleOf(scales, i / 2 % 2, kPart, params_.scales_are_bf16);
       sums[i] = std::fma(scale, part[i], sums[i]);
+      if constexpr (Decoder::kHasOffsets) {
+        const float offset = ScaleOf(offsets_[q], i / 2 % 2, kPart, params_.scales_are_bf16);
+        sums[i] = std::fma(offset, rows[i], sums[i]);
+      }
+    }
+  }
+  // The sums of A's elements in steps [kFirst, kEnd): products by ones.
+  template <int kCount, int kFirst, int kEnd, int kLoaded>
+  GEMMD_DEVICE void SumRows(Sums& rows, const Columns (&columns)[kLoaded]) const {
+    constexpr std::uint32_t kOnes = Decoder::Rows::kOneBits * 0x00010001;
+    constexpr std::uint32_t kFragment[4] = {kOnes, kOnes, kOnes, kOnes};
+    SetZero(rows);
+    GEMMD_UNROLL
+    for (int step = kFirst; step < kEnd; ++step) {
+      GEMMD_UNROLL
+      for (int q = 0; q < kCount; ++q) MultiplyStep(rows[q], kFragment, columns[q], step);
     }
   }
 
@@ -285,18 +313,23 @@ class FewWarp {
         TakeWords<Decoder>(words_[q], step, words);
         std::uint32_t fragment[4];
         decoder_[q].template Decode<kAny>(words, step, fragment);
-        if constexpr (Layout::kColumns == 8) {
-          // Two steps a load.
-          const int at = step % 2 * 2;
-          const std::uint32_t b[2] = {columns[q][step / 2][at], columns[q][step / 2][at + 1]};
-          MultiplyEight(sums[q], 0, fragment, b);
-        } else {
-          const std::uint32_t low[2] = {columns[q][step][0], columns[q][step][1]};
-          const std::uint32_t high[2] = {columns[q][step][2], columns[q][step][3]};
-          MultiplyEight(sums[q], 0, fragment, low);
-          MultiplyEight(sums[q], 4, fragment, high);
-        }
+        MultiplyStep(sums[q], fragment, columns[q], step);
       }
+    }
+  }
+  static GEMMD_DEVICE void MultiplyStep(float (&sums)[Layout::kSums],
+                                        const std::uint32_t (&fragment)[4], const Columns& columns,
+                                        int step) {
+    if constexpr (Layout::kColumns == 8) {
+      // Two steps a load.
+      const int at = step % 2 * 2;
+      const std::uint32_t b[2] = {columns[step / 2][at], columns[step / 2][at + 1]};
+      MultiplyEight(sums, 0, fragment, b);
+    } else {
+      const std::uint32_t low[2] = {columns[step][0], columns[step][1]};
+      const std::uint32_t high[2] = {columns[step][2], columns[step][3]};
+      MultiplyEight(sums, 0, fragment, low);
+      MultiplyEight(sums, 4, fragment, high);
     }
   }
   static GEMMD_DEVICE void MultiplyEight(float (&sums)[Layout::kSums], int at,
@@ -358,7 +391,7 @@ class FewWarp {
   // Running addresses: of this lane, and of the mbarriers; where in a ring, and its parity.
   ptx::SharedAddress codes_;
   ptx::SharedAddress scales_;
-  ptx::SharedAddress zeros_ = 0;  // where there are any
+  ptx::SharedAddress shifts_ = 0;  // where there are any
   ptx::SharedAddress weights_full_;
   std::uint32_t weights_turn_ = 0;
   std::uint32_t weights_parity_ = 0;
@@ -372,6 +405,7 @@ class FewWarp {
   // The turn's weights, the next one's from its end on.
   ptx::Vector4 words_[Layout::kGroups][kCodeLoads];
   Decoder decoder_[Layout::kGroups];
+  typename Decoder::Scales offsets_[Layout::kGroups];  // where there are any
   Columns columns_[kLoadsAhead ? Layout::kGroups : 1];
 };
 
@@ -385,9 +419,9 @@ class AddingWarp {
 
   GEMMD_DEVICE void Run() {
     GEMMD_UNROLL
-    for (auto& strip : totals_) {
+    for (int s = 0; s < kStrips; ++s) {
       GEMMD_UNROLL
-      for (float& total : strip) total = 0;
+      for (int i = 0; i < kTotals; ++i) totals_[s][i] = 0;
     }
     mma::RingPosition<kSumBuffers> ring;
     GEMMD_NO_UNROLL

@@ -39,9 +39,9 @@ class ChainWarp {
 
   GEMMD_DEVICE void Run() {
     GEMMD_UNROLL
-    for (auto& eight : sums_) {
+    for (int eight = 0; eight < kEights; ++eight) {
       GEMMD_UNROLL
-      for (float& sum : eight) sum = 0;
+      for (int i = 0; i < 4; ++i) sums_[eight][i] = 0;
     }
     BeginTurn(params_.k_groups);
     GEMMD_NO_UNROLL

@@ -38,10 +38,10 @@ struct FewLayout {
   static constexpr int kChunks = kStrips < kChunkStrips ? 1 : kStrips / kChunkStrips;
   static constexpr int kGroupCodes = kStrips / kChunks * Decoder::kCodeBytes;
   static constexpr int kGroupScales = kChunkStrips * Decoder::kScaleBytes;
-  static constexpr int kGroupZeros = Decoder::kHasZeros ? kChunkStrips * Decoder::kZeroBytes : 0;
+  static constexpr int kGroupShifts = Decoder::kHasShifts ? kChunkStrips * Decoder::kShiftBytes : 0;
   static constexpr int kScalesAt = kChunks * kTurnGroups * kGroupCodes;
-  static constexpr int kZerosAt = kScalesAt + kChunks * kTurnGroups * kGroupScales;
-  static constexpr int kWeightStageBytes = kZerosAt + kChunks * kTurnGroups * kGroupZeros;
+  static constexpr int kShiftsAt = kScalesAt + kChunks * kTurnGroups * kGroupScales;
+  static constexpr int kWeightStageBytes = kShiftsAt + kChunks * kTurnGroups * kGroupShifts;
   // A lies in slabs of 64 of K: swizzled lines of 128 bytes.
   static constexpr int kSlabBytes = kBoxRows * 128;
   static constexpr int kTurnSlabs = kTurnGroups * kGroupSlabs;

@@ -39,9 +39,9 @@ class FewWeightLoader {
   static constexpr bool kIsApart = Layout::kStrips < kChunkStrips;
   static constexpr std::uint32_t kCodeLanes = kIsApart ? Layout::kTurnGroups : Layout::kChunks;
   static constexpr std::uint32_t kScaleLanes = kCodeLanes + Layout::kChunks;
-  static constexpr std::uint32_t kZeroLanes =
-      kScaleLanes + (Decoder::kHasZeros ? Layout::kChunks : 0);
-  static_assert(kZeroLanes <= 32);
+  static constexpr std::uint32_t kShiftLanes =
+      kScaleLanes + (Decoder::kHasShifts ? Layout::kChunks : 0);
+  static_assert(kShiftLanes <= 32);
 
   // Returns whether there was a turn left.
   GEMMD_DEVICE bool Load() {
@@ -60,7 +60,7 @@ class FewWeightLoader {
       ptx::MbarrierArriveExpect(
           full,
           Layout::kChunks * (groups * Layout::kGroupCodes +
-                             ScaleGroups(groups) * (Layout::kGroupScales + Layout::kGroupZeros)));
+                             ScaleGroups(groups) * (Layout::kGroupScales + Layout::kGroupShifts)));
     }
     LoadLane(block_.shared + Layout::kWeightsAt + stage * Layout::kWeightStageBytes, first, groups,
              full);
@@ -104,11 +104,11 @@ class FewWeightLoader {
       load(Layout::kScalesAt + chunk * (Layout::kTurnGroups * Layout::kGroupScales),
            params_.scales + UnitOf(chunk, first, has_groups) * Decoder::kScaleBytes,
            count * Layout::kGroupScales);
-    } else if (lane_ < kZeroLanes) {
+    } else if (lane_ < kShiftLanes) {
       const std::uint32_t chunk = lane_ - kScaleLanes;
-      load(Layout::kZerosAt + chunk * (Layout::kTurnGroups * Layout::kGroupZeros),
-           params_.zero_points + UnitOf(chunk, first, has_groups) * Decoder::kZeroBytes,
-           count * Layout::kGroupZeros);
+      load(Layout::kShiftsAt + chunk * (Layout::kTurnGroups * Layout::kGroupShifts),
+           params_.shifts + UnitOf(chunk, first, has_groups) * Decoder::kShiftBytes,
+           count * Layout::kGroupShifts);
     }
   }
 

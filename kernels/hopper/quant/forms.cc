@@ -37,8 +37,9 @@ TilingCost CostOf(const Form& form) { return IsWide(form) ? WideOf(form).cost : 
 
 // Bytes of A, B and D that the product moves.
 double BytesOf(const Problem& problem) {
-  const std::uint64_t packed =
+  std::uint64_t packed =
       PackedBytes(problem, WeightPlane::kCodes) + PackedBytes(problem, WeightPlane::kScales);
+  if (problem.b_scaling.has_offsets) packed += PackedBytes(problem, WeightPlane::kOffsets);
   return static_cast<double>(packed + problem.a.size_bytes() + problem.d.size_bytes());
 }
 

@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/hopper/quant/few.h"
 #include "kernels/hopper/quant/packed_places.h"
+#include "kernels/hopper/quant/row_sums.h"
 #include "kernels/hopper/quant/wide.h"
 #include "kernels/kernel.h"
 #include "kernels/ptx/launch.h"
@@ -59,7 +60,8 @@ inline absl::StatusOr<QuantParams> MakeParams(const Problem& problem, const Argu
   params.rows = *rows;
   params.codes = static_cast<const std::uint8_t*>(arguments.b);
   params.scales = static_cast<const std::uint8_t*>(arguments.b_scales);
-  params.zero_points = static_cast<const std::uint8_t*>(arguments.b_zero_points);
+  params.shifts = static_cast<const std::uint8_t*>(
+      problem.b_scaling.has_offsets ? arguments.b_offsets : arguments.b_zero_points);
   params.tensor_scale = problem.b_scaling.has_tensor_scale ? arguments.b_tensor_scale : nullptr;
   params.weights_are_settled = arguments.b_is_settled;
   params.scales_are_bf16 = problem.b_scaling.type == DataType::kBf16;
@@ -96,6 +98,9 @@ inline std::vector<ptx::DeviceBuffer> Buffers(const Problem& problem, const Argu
       {arguments.d, problem.d.size_bytes(), "D", false}};
   if (problem.b_scaling.has_zero_points) {
     buffers.push_back(packed(arguments.b_zero_points, WeightPlane::kZeroPoints, "B's zero points"));
+  }
+  if (problem.b_scaling.has_offsets) {
+    buffers.push_back(packed(arguments.b_offsets, WeightPlane::kOffsets, "B's offsets"));
   }
   if (problem.b_scaling.has_tensor_scale) {
     buffers.push_back({arguments.b_tensor_scale, sizeof(float), "B's tensor scale"});
@@ -134,6 +139,32 @@ absl::Status LaunchFewOf(const Problem& problem, const Arguments& arguments,
                      target);
 }
 
+// Queues the sums of A's elements that the product of tiles of `rows` rows reads.
+template <class Decoder>
+absl::Status LaunchRowSums(const Problem& problem, const Arguments& arguments, int rows,
+                           const LaunchTarget& target) {
+  RowSumParams params = {};
+  params.a = static_cast<const std::uint16_t*>(arguments.a);
+  params.row_stride = problem.a.leading_dimension;
+  params.m = static_cast<std::int32_t>(problem.m);
+  params.k = static_cast<std::int32_t>(problem.k);
+  params.eights = static_cast<std::int32_t>((problem.m + rows - 1) / rows * (rows / 8));
+  params.groups = static_cast<std::int32_t>(GroupsOf(problem.k));
+  params.sums = static_cast<float*>(arguments.workspace);
+  constexpr int kWarps = kRowSumThreads / 32;
+  ptx::LaunchShape shape;
+  shape.kernel = "hopper/quant row sums";
+  shape.blocks_x = static_cast<std::uint32_t>(
+      (std::int64_t{params.eights} * params.groups + kWarps - 1) / kWarps);
+  shape.threads = kRowSumThreads;
+  shape.overlaps_preceding = true;
+  return ptx::Launch(SumRows<typename Decoder::Rows, Decoder::kParts>, shape, params,
+                     {{arguments.a, problem.a.size_bytes(), "A"},
+                      {arguments.workspace, RowSumBytes(Decoder::kFormat, problem.m, problem.k),
+                       "sums of rows", false}},
+                     target);
+}
+
 // The grid has the problem's tiles of lines, rounded up to whole clusters.
 template <int kTiling, class Decoder>
 absl::Status LaunchWideOf(const Problem& problem, const Arguments& arguments,
@@ -149,6 +180,14 @@ absl::Status LaunchWideOf(const Problem& problem, const Arguments& arguments,
   if (!params.ok()) return params.status();
   params->tiles_m = static_cast<std::uint32_t>((problem.m + Layout::kRows - 1) / Layout::kRows);
   params->tiles_n = static_cast<std::uint32_t>(ChunksOf(problem.n) / kClusterChunks);
+  std::vector<ptx::DeviceBuffer> buffers = Buffers(problem, arguments);
+  if constexpr (Decoder::kHasOffsets) {
+    absl::Status status = LaunchRowSums<Decoder>(problem, arguments, Layout::kRows, target);
+    if (!status.ok()) return status;
+    params->row_sums = static_cast<const float*>(arguments.workspace);
+    buffers.push_back(
+        {arguments.workspace, RowSumBytes(Decoder::kFormat, problem.m, problem.k), "sums of rows"});
+  }
   // With one row of tiles the weights are read once.
   params->weight_policy =
       params->tiles_m == 1 ? ptx::CachePolicy::kEvictFirst : ptx::CachePolicy::kNormal;
@@ -161,8 +200,7 @@ absl::Status LaunchWideOf(const Problem& problem, const Arguments& arguments,
   shape.cluster_size = Layout::kCluster;
   shape.shared_bytes = Layout::kSharedBytes;
   shape.overlaps_preceding = true;
-  return ptx::Launch(WideProduct<kTiling, Decoder>, shape, *params, Buffers(problem, arguments),
-                     target);
+  return ptx::Launch(WideProduct<kTiling, Decoder>, shape, *params, buffers, target);
 }
 
 inline ZeroKind ZeroKindOf(const Problem& problem) {
@@ -193,6 +231,10 @@ absl::Status WithDecoderOf(const Problem& problem, const F& f) {
     return f(TypeTag<E5m2Decoder<Rows, kFormat>>());
   } else if constexpr (CodeBits(kCode) == 6) {
     return f(TypeTag<SixBitDecoder<Rows, kFormat>>());
+  } else if constexpr (HasOffsets(kFormat)) {
+    // The codes of uint8 are packed as int8's.
+    constexpr ZeroKind kZero = kCode == Code::kInt8 ? ZeroKind::kMiddle : ZeroKind::kNone;
+    return f(TypeTag<IntegerDecoder<Rows, kZero, kFormat>>());
   } else {
     switch (ZeroKindOf(problem)) {
       case ZeroKind::kNone:

@@ -14,17 +14,18 @@
 //   scales        for each `pair` those of line `pair`, then those of `pair` + 8: of either as many
 //                 as are for 128 of K, in ascending K
 //   zero points   likewise, each a byte
+//   offsets       as scales, of their type
 //
 // Scales for all of K have one piece for each strip, and so have their zero points: their plane is
-// that of one group. One scale for several lines is repeated for each. A byte of nvfp4's scales is
-// 8 less than it was, modulo 256.
+// that of one group. Offsets stand where zero points would: no format has both. One scale for
+// several lines is repeated for each. A byte of nvfp4's scales is 8 less than it was, modulo 256.
 //
 // The code of register j, half h, of A's fragment (kernels/ptx/mma_sync.h) is of line
 // lane / 4 + j % 2 * 8 of the strip, and of the step's K element lane % 4 * 2 + j / 2 * 8 + h. A
 // step of 4 bits is a word; a step of 8 bits is two, of registers 0 and 1 and of 2 and 3. Two steps
 // of 6 bits are a word each of their codes' lowest four bits, and a third of the upper two of both.
 // CodePlace() says where a code's bits are: an integer's are together, those of floats lie so that
-// few shifts bring all to their places in bf16.
+// few rotations bring all to their places in bf16.
 // Codes and zero points of int4 are those of uint4, 8 more than they stand for, and those of uint8
 // are those of int8, 128 less. Padding, of N and K to 128, is zeros: its lines are not stored, and
 // where K ends A is zero.
@@ -59,31 +60,51 @@ enum class Code : std::uint8_t {
 
 // The codes of B with their scales.
 enum class CodeFormat : std::uint8_t {
-  kInt4,     // int4 and uint4: f16 or bf16 scales of 128 of K
-  kInt4G64,  // of 64
-  kInt4G32,  // of 32
-  kMxfp4,    // E2M1: E8M0 scales of 32 of K
-  kNvfp4,    // E2M1: E4M3 scales of 16 of K, and one f32 for all
-  kInt8,     // int8 and uint8: f32 scales of 128 of K, or of all of it
-  kInt8G64,  // of 64
-  kInt8G32,  // of 32
-  kE4m3,     // f32 scales of 128 of K, or of all of it
-  kE5m2,     // likewise
-  kMxE4m3,   // E8M0 scales of 32 of K: mxfp8 and mxfp6
+  kInt4,                 // int4 and uint4: f16 or bf16 scales of 128 of K
+  kInt4G64,              // of 64
+  kInt4G32,              // of 32
+  kUint4Offset,          // uint4: f16 or bf16 scales and offsets of 128 of K
+  kUint4G64Offset,       // of 64
+  kUint4G32Offset,       // of 32
+  kUint4G32FloatOffset,  // f32 ones of 32
+  kMxfp4,                // E2M1: E8M0 scales of 32 of K
+  kNvfp4,                // E2M1: E4M3 scales of 16 of K, and one f32 for all
+  kInt8,                 // int8 and uint8: f32 scales of 128 of K, or of all of it
+  kInt8G64,              // of 64
+  kInt8G32,              // of 32
+  kUint8G32Offset,       // uint8: f32 scales and offsets of 32 of K
+  kE4m3,                 // f32 scales of 128 of K, or of all of it
+  kE5m2,                 // likewise
+  kMxE4m3,               // E8M0 scales of 32 of K: mxfp8 and mxfp6
   kMxE5m2,
   kMxE3m2,
   kMxE2m3,
 };
-inline constexpr CodeFormat kCodeFormats[] = {
-    CodeFormat::kInt4,   CodeFormat::kInt4G64, CodeFormat::kInt4G32, CodeFormat::kMxfp4,
-    CodeFormat::kNvfp4,  CodeFormat::kInt8,    CodeFormat::kInt8G64, CodeFormat::kInt8G32,
-    CodeFormat::kE4m3,   CodeFormat::kE5m2,    CodeFormat::kMxE4m3,  CodeFormat::kMxE5m2,
-    CodeFormat::kMxE3m2, CodeFormat::kMxE2m3};
+inline constexpr CodeFormat kCodeFormats[] = {CodeFormat::kInt4,
+                                              CodeFormat::kInt4G64,
+                                              CodeFormat::kInt4G32,
+                                              CodeFormat::kUint4Offset,
+                                              CodeFormat::kUint4G64Offset,
+                                              CodeFormat::kUint4G32Offset,
+                                              CodeFormat::kUint4G32FloatOffset,
+                                              CodeFormat::kMxfp4,
+                                              CodeFormat::kNvfp4,
+                                              CodeFormat::kInt8,
+                                              CodeFormat::kInt8G64,
+                                              CodeFormat::kInt8G32,
+                                              CodeFormat::kUint8G32Offset,
+                                              CodeFormat::kE4m3,
+                                              CodeFormat::kE5m2,
+                                              CodeFormat::kMxE4m3,
+                                              CodeFormat::kMxE5m2,
+                                              CodeFormat::kMxE3m2,
+                                              CodeFormat::kMxE2m3};
 
 struct FormatTraits {
   Code code;
   int scales;      // of a line's group of 128
   int scale_size;  // bytes
+  bool has_offsets = false;
 };
 constexpr FormatTraits TraitsOf(CodeFormat format) {
   switch (format) {
@@ -93,6 +114,14 @@ constexpr FormatTraits TraitsOf(CodeFormat format) {
       return {Code::kInt4, 2, 2};
     case CodeFormat::kInt4G32:
       return {Code::kInt4, 4, 2};
+    case CodeFormat::kUint4Offset:
+      return {Code::kInt4, 1, 2, true};
+    case CodeFormat::kUint4G64Offset:
+      return {Code::kInt4, 2, 2, true};
+    case CodeFormat::kUint4G32Offset:
+      return {Code::kInt4, 4, 2, true};
+    case CodeFormat::kUint4G32FloatOffset:
+      return {Code::kInt4, 4, 4, true};
     case CodeFormat::kMxfp4:
       return {Code::kE2m1, 4, 1};
     case CodeFormat::kNvfp4:
@@ -103,6 +132,8 @@ constexpr FormatTraits TraitsOf(CodeFormat format) {
       return {Code::kInt8, 2, 4};
     case CodeFormat::kInt8G32:
       return {Code::kInt8, 4, 4};
+    case CodeFormat::kUint8G32Offset:
+      return {Code::kInt8, 4, 4, true};
     case CodeFormat::kE4m3:
       return {Code::kE4m3, 1, 4};
     case CodeFormat::kE5m2:
@@ -135,16 +166,25 @@ constexpr int StepWords(Code code) { return (PairWords(code) + 1) / 2; }
 
 // Scales of a line's group, and the K that one is for.
 constexpr int ScalesOf(CodeFormat format) { return TraitsOf(format).scales; }
+constexpr int ScaleSize(CodeFormat format) { return TraitsOf(format).scale_size; }
 constexpr int ScaleK(CodeFormat format) { return kGroupK / ScalesOf(format); }
-// Returns whether a group's sum is made of several, each of what has a scale of its own.
-constexpr bool HasParts(CodeFormat format) { return ScalesOf(format) > 1 && !IsChain(format); }
+constexpr bool HasOffsets(CodeFormat format) { return TraitsOf(format).has_offsets; }
+// Returns whether a group's sum is made of parts, each of what has a scale of its own, which the
+// warp that multiplies adds with their scales and offsets.
+constexpr bool HasParts(CodeFormat format) {
+  return (ScalesOf(format) > 1 && !IsChain(format)) || HasOffsets(format);
+}
 
 // The bytes of a unit.
 constexpr int CodeBytes(Code code) { return kStripLines * kGroupK * CodeBits(code) / 8; }
 constexpr int ScaleBytes(CodeFormat format) {
-  return kStripLines * ScalesOf(format) * TraitsOf(format).scale_size;
+  return kStripLines * ScalesOf(format) * ScaleSize(format);
 }
 constexpr int ZeroBytes(CodeFormat format) { return kStripLines * ScalesOf(format); }
+// Of the plane that moves codes: offsets, or zero points.
+constexpr int ShiftBytes(CodeFormat format) {
+  return HasOffsets(format) ? ScaleBytes(format) : ZeroBytes(format);
+}
 
 // To be added to a byte of nvfp4's scales, modulo 256: then all positive normal numbers of E4M3 are
 // below 0x77, and so is padding.
@@ -223,6 +263,12 @@ constexpr std::int64_t ChunksOf(std::int64_t n) {
 }
 constexpr std::int64_t UnitsOf(std::int64_t n, std::int64_t k) {
   return ChunksOf(n) * GroupsOf(k) * kChunkStrips;
+}
+
+// Bytes of sums of A's rows (row_sums.h), padded to the largest tile.
+constexpr std::uint64_t RowSumBytes(CodeFormat format, std::int64_t m, std::int64_t k) {
+  const std::int64_t rows = (m + 127) / 128 * 128;
+  return static_cast<std::uint64_t>(rows * GroupsOf(k) * ScalesOf(format)) * sizeof(float);
 }
 
 }  // namespace gemmd::hopper::quant

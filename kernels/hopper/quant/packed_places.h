@@ -1,4 +1,4 @@
-// Where the codes, scales and zero points of a packed B come from: a value.
+// Where the codes, scales, zero points and offsets of a packed B come from: a value.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ struct PackedPlaces {
   std::uint32_t bias = 0;
 };
 
-// The elements of a plane of scales or zero points. Packing adds `bias` to a byte, modulo 256.
+// The elements of a plane of scales, offsets or zero points. Packing adds `bias` to a byte, modulo
+// 256.
 struct VectorElements {
   std::int64_t size;   // bytes
   std::int64_t count;  // of a line's group
@@ -45,8 +46,10 @@ inline CodeFormat CodeFormatOf(const Problem& problem) {
   switch (problem.b.type) {
     case DataType::kFp4E2M1:
       return scaling.has_tensor_scale ? CodeFormat::kNvfp4 : CodeFormat::kMxfp4;
-    case DataType::kInt8:
     case DataType::kUint8:
+      if (scaling.has_offsets) return CodeFormat::kUint8G32Offset;
+      [[fallthrough]];
+    case DataType::kInt8:
       return ByScaleK(scaling.block_k, CodeFormat::kInt8G32, CodeFormat::kInt8G64,
                       CodeFormat::kInt8);
     case DataType::kFp8E4M3:
@@ -58,6 +61,11 @@ inline CodeFormat CodeFormatOf(const Problem& problem) {
     case DataType::kFp6E2M3:
       return CodeFormat::kMxE2m3;
     default:
+      if (scaling.has_offsets) {
+        if (scaling.type == DataType::kF32) return CodeFormat::kUint4G32FloatOffset;
+        return ByScaleK(scaling.block_k, CodeFormat::kUint4G32Offset, CodeFormat::kUint4G64Offset,
+                        CodeFormat::kUint4Offset);
+      }
       return ByScaleK(scaling.block_k, CodeFormat::kInt4G32, CodeFormat::kInt4G64,
                       CodeFormat::kInt4);
   }
@@ -106,8 +114,8 @@ inline VectorElements ElementsOf(const PackedPlaces& places, WeightPlane plane) 
 
 // Bytes of a piece of the packed plane.
 constexpr int PieceBytes(CodeFormat format, WeightPlane plane) {
-  if (plane == WeightPlane::kScales) return ScaleBytes(format);
-  return plane == WeightPlane::kCodes ? CodeBytes(CodeOf(format)) : ZeroBytes(format);
+  if (plane == WeightPlane::kCodes) return CodeBytes(CodeOf(format));
+  return plane == WeightPlane::kZeroPoints ? ZeroBytes(format) : ScaleBytes(format);
 }
 
 }  // namespace gemmd::hopper::quant

@@ -101,7 +101,7 @@ void UnpackVector(const PackedPlaces& places, const Piece& piece,
 
 // Returns whether kernels take the scales of B, whose format is that.
 bool TakesScales(CodeFormat format, const Scaling& scaling) {
-  if (!scaling.has_scales || scaling.has_offsets) return false;
+  if (!scaling.has_scales || scaling.has_offsets != HasOffsets(format)) return false;
   if (scaling.order == ScaleOrder::kTiles128x4) return false;
   if (scaling.has_tensor_scale && format != CodeFormat::kNvfp4) return false;
   const bool are_of_group =
@@ -111,6 +111,9 @@ bool TakesScales(CodeFormat format, const Scaling& scaling) {
     case CodeFormat::kInt4:
     case CodeFormat::kInt4G64:
     case CodeFormat::kInt4G32:
+    case CodeFormat::kUint4Offset:
+    case CodeFormat::kUint4G64Offset:
+    case CodeFormat::kUint4G32Offset:
       return are_of_group && IsHalf(scaling.type);
     case CodeFormat::kMxfp4:
     case CodeFormat::kMxE4m3:
@@ -122,6 +125,8 @@ bool TakesScales(CodeFormat format, const Scaling& scaling) {
       return are_of_group && scaling.type == DataType::kFp8E4M3;
     case CodeFormat::kInt8G64:
     case CodeFormat::kInt8G32:
+    case CodeFormat::kUint8G32Offset:
+    case CodeFormat::kUint4G32FloatOffset:
       return are_of_group && are_f32;
     case CodeFormat::kInt8:
     case CodeFormat::kE4m3:
@@ -132,7 +137,13 @@ bool TakesScales(CodeFormat format, const Scaling& scaling) {
   return are_f32 && (are_of_group || are_of_block || scaling.block_k == kWhole);
 }
 
-const char* ScalesTaken(Code type) {
+const char* ScalesTaken(CodeFormat format) {
+  const Code type = hopper::quant::CodeOf(format);
+  if (HasOffsets(format)) {
+    return type == Code::kInt8 ? "f32 scales and offsets of 1 x 32"
+                               : "f16 or bf16 scales and offsets of 1 x 32, 1 x 64 or 1 x 128, or "
+                                 "f32 ones of 1 x 32,";
+  }
   switch (type) {
     case Code::kInt4:
       return "f16 or bf16 scales of 1 x 32, 1 x 64 or 1 x 128";
@@ -162,9 +173,12 @@ std::string FormatRejection(const Problem& problem) {
                         ", whose codes have a table");
   }
   const CodeFormat format = CodeFormatOf(problem);
+  if (problem.b_scaling.has_offsets && b != DataType::kUint4 && b != DataType::kUint8) {
+    return absl::StrCat("takes offsets beside uint4 and uint8, not ", Name(b));
+  }
   if (!TakesScales(format, problem.b_scaling)) {
-    return absl::StrCat("takes ", ScalesTaken(hopper::quant::CodeOf(format)), " for B of ", Name(b),
-                        ", not ", Name(problem.b_scaling));
+    return absl::StrCat("takes ", ScalesTaken(format), " for B of ", Name(b), ", not ",
+                        Name(problem.b_scaling));
   }
   if (IsChain(format) && problem.a.type != DataType::kBf16) {
     return absl::StrCat("takes A of bf16 by B of fp4_e2m1, not ", Name(problem.a.type));

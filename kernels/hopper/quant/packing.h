@@ -12,11 +12,13 @@ namespace gemmd {
 
 // The planes of a packed B. Each is packed alone, into as many bytes as it has, but for N and K
 // that are no multiples of 128, and for scales of several lines, which are repeated for each.
-enum class WeightPlane : std::uint8_t { kCodes, kScales, kZeroPoints };
+enum class WeightPlane : std::uint8_t { kCodes, kScales, kZeroPoints, kOffsets };
 
 // Why kernels of sm_90 do not take a problem with its B packed, in one line; empty if they do, as
 // soon as A lies along K. f16 or bf16 by B of
 //   int4, uint4           with f16 or bf16 scales of 32, 64 or 128 along K for each line
+//   uint4                 with offsets of the same, or f32 scales and offsets of 32
+//   uint8                 with f32 scales and offsets of 32
 //   int8, uint8           with f32 scales of the same, of 128 x 128, for each line or for all
 //   fp8_e4m3, fp8_e5m2    with f32 scales of 128 along K or those others, or e8m0 ones of 32
 //   fp6_e3m2, fp6_e2m3    with e8m0 scales of 32

@@ -23,6 +23,11 @@
 #include "kernels/hopper/quant/few_mx_e5m2_entries.h"
 #include "kernels/hopper/quant/few_mxfp4_entries.h"
 #include "kernels/hopper/quant/few_nvfp4_entries.h"
+#include "kernels/hopper/quant/few_uint4_g32_float_offset_entries.h"
+#include "kernels/hopper/quant/few_uint4_g32_offset_entries.h"
+#include "kernels/hopper/quant/few_uint4_g64_offset_entries.h"
+#include "kernels/hopper/quant/few_uint4_offset_entries.h"
+#include "kernels/hopper/quant/few_uint8_g32_offset_entries.h"
 #include "kernels/hopper/quant/forms.h"
 #include "kernels/hopper/quant/packed_places.h"
 #include "kernels/hopper/quant/packing.h"
@@ -41,6 +46,11 @@
 #include "kernels/hopper/quant/wide_mx_e5m2_entries.h"
 #include "kernels/hopper/quant/wide_mxfp4_entries.h"
 #include "kernels/hopper/quant/wide_nvfp4_entries.h"
+#include "kernels/hopper/quant/wide_uint4_g32_float_offset_entries.h"
+#include "kernels/hopper/quant/wide_uint4_g32_offset_entries.h"
+#include "kernels/hopper/quant/wide_uint4_g64_offset_entries.h"
+#include "kernels/hopper/quant/wide_uint4_offset_entries.h"
+#include "kernels/hopper/quant/wide_uint8_g32_offset_entries.h"
 
 namespace gemmd {
 namespace {
@@ -79,6 +89,10 @@ const EntryTraits* EntryOf(CodeFormat format) {
     case CodeFormat::kInt4:
     case CodeFormat::kInt4G64:
     case CodeFormat::kInt4G32:
+    case CodeFormat::kUint4Offset:
+    case CodeFormat::kUint4G64Offset:
+    case CodeFormat::kUint4G32Offset:
+    case CodeFormat::kUint4G32FloatOffset:
       return &kInt4;
     case CodeFormat::kMxfp4:
       return &kMxfp4;
@@ -87,6 +101,7 @@ const EntryTraits* EntryOf(CodeFormat format) {
     case CodeFormat::kInt8:
     case CodeFormat::kInt8G64:
     case CodeFormat::kInt8G32:
+    case CodeFormat::kUint8G32Offset:
       return &kInt8;
     case CodeFormat::kE4m3:
     case CodeFormat::kE5m2:
@@ -116,11 +131,16 @@ Launch* LaunchOf(const Form& form, const LaunchTarget& target) {
     GEMMD_CASE(Int4)
     GEMMD_CASE(Int4G64)
     GEMMD_CASE(Int4G32)
+    GEMMD_CASE(Uint4Offset)
+    GEMMD_CASE(Uint4G64Offset)
+    GEMMD_CASE(Uint4G32Offset)
+    GEMMD_CASE(Uint4G32FloatOffset)
     GEMMD_CASE(Mxfp4)
     GEMMD_CASE(Nvfp4)
     GEMMD_CASE(Int8)
     GEMMD_CASE(Int8G64)
     GEMMD_CASE(Int8G32)
+    GEMMD_CASE(Uint8G32Offset)
     GEMMD_CASE(E4m3)
     GEMMD_CASE(E5m2)
     GEMMD_CASE(MxE4m3)
@@ -163,7 +183,8 @@ Kernel::Traits TraitsOf(const EntryTraits& entry) {
 std::string SumsOf(CodeFormat format) {
   if (hopper::quant::IsChain(format)) return "tensor-core-k16:bf16:f32";
   if (!hopper::quant::HasParts(format)) return "k16-in-128:f32";
-  return absl::StrCat("k16-in-", hopper::quant::ScaleK(format), "-in-128:f32");
+  const char* const offsets = HasOffsets(format) ? "+rows" : "";
+  return absl::StrCat("k16-in-", hopper::quant::ScaleK(format), "-in-128", offsets, ":f32");
 }
 
 class PackedEntry final : public Kernel {
@@ -212,7 +233,12 @@ class PackedEntry final : public Kernel {
     return hopper::quant::PredictedUs(*form, problem, device);
   }
 
-  std::uint64_t WorkspaceBytes(const Problem&, const Config&) const override { return 0; }
+  // Sums of A's rows, for tilings of any number of rows by weights with offsets.
+  std::uint64_t WorkspaceBytes(const Problem& problem, const Config& config) const override {
+    const std::optional<Form> form = FormOf(problem, config);
+    if (!form.has_value() || form->kind != FormKind::kWide || !HasOffsets(form->format)) return 0;
+    return hopper::quant::RowSumBytes(form->format, problem.m, problem.k);
+  }
 
   std::string NumericsId(const Problem& problem) const override {
     // Packed scales lie in one order, whichever they were sent in.

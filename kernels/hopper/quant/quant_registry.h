@@ -14,7 +14,8 @@
 // (half/wgmma_gemm_registry.h), eight of them in a group of 128: 144 u. A group more rounds the sum
 // once: K / 128 u. Together at most (144 + K / 128) u, which is below 2 (K + 32) u from K = 64 on,
 // where a group has four steps. A part of 64 has four steps and one of 32 two, 72 u and 36 u, and
-// a group rounds once for each: at most (76 + K / 128) u.
+// a group rounds once for each: at most (76 + K / 128) u. An offset's part has one rounding more,
+// and magnitudes are those of code times scale and of the offset: at most (148 + K / 128) u.
 // A quarter of E2M1 times E8M0 is exact in bf16, and so is E2M1 times E4M3, so products are exact;
 // K / 16 steps of 18 u, and one u of nvfp4's tensor scale, are below 2 (K + 32) u.
 #pragma once

@@ -94,20 +94,58 @@ inline constexpr FewTiling kPartByteTilings[] = {
 };
 inline constexpr int kPartByteTilingCount = sizeof(kPartByteTilings) / sizeof(kPartByteTilings[0]);
 
+// Tilings for weights with offsets of 64 or 128 of K, which stand beside the scales.
+inline constexpr FewTiling kOffsetTilings[] = {
+    {1, 2, 4, 2, 3, 6, 1, 2, {3, 0.85, 0.066, 0.167}},  // 0: one row
+    {1, 1, 16, 1, 4, 4, 1, 1, {1.5, 0.7, 0.05, 0.1}},   // 1: of few lines
+    {1, 4, 4, 2, 4, 6, 1, 1, {3, 0.7, 0.18, 0.18}},     // 2: of long ones
+    {8, 4, 2, 2, 3, 3, 2, 2, {3, 0.7, 0.225, 0.378}},   // 3: up to eight rows
+    {8, 1, 16, 1, 2, 3, 1, 1, {1.5, 0.7, 0.055, 0.1}},  // 4: of few lines
+    {16, 4, 4, 1, 4, 3, 4, 1, {1.5, 0.7, 0.3, 0.3}},    // 5: up to 16 rows
+};
+inline constexpr int kOffsetTilingCount = sizeof(kOffsetTilings) / sizeof(kOffsetTilings[0]);
+// Of 32 of K: there are no registers for two groups with their scales and offsets.
+inline constexpr FewTiling kFineOffsetTilings[] = {
+    {1, 4, 3, 1, 5, 8, 1, 2, {1.5, 0.7, 0.23, 0.415}},    // 0: one row
+    {1, 2, 4, 1, 6, 6, 1, 2, {2, 0.7, 0.13, 0.27}},       // 1: of few lines
+    {1, 1, 16, 1, 4, 4, 1, 1, {1.5, 0.7, 0.055, 0.105}},  // 2: of fewer lines
+    {1, 4, 4, 1, 8, 6, 1, 1, {1.5, 0.7, 0.225, 0.225}},   // 3: of long ones
+    {8, 4, 2, 1, 6, 3, 2, 2, {2.5, 0.7, 0.264, 0.45}},    // 4: up to eight rows
+    {8, 1, 16, 1, 2, 3, 1, 1, {1.5, 0.7, 0.06, 0.108}},   // 5: of few lines
+    {16, 4, 4, 1, 4, 3, 4, 1, {1.5, 0.7, 0.35, 0.35}},    // 6: up to 16 rows
+};
+inline constexpr int kFineOffsetTilingCount =
+    sizeof(kFineOffsetTilings) / sizeof(kFineOffsetTilings[0]);
+// And of codes of 8 bits.
+inline constexpr FewTiling kOffsetByteTilings[] = {
+    {1, 2, 4, 1, 4, 6, 1, 2, {2, 0.95, 0.15, 0.35}},      // 0: one row
+    {1, 1, 16, 1, 3, 4, 1, 1, {1.5, 0.7, 0.065, 0.124}},  // 1: of few lines
+    {8, 4, 2, 1, 4, 4, 2, 2, {1.5, 0.95, 0.462, 0.663}},  // 2: up to eight rows
+    {16, 4, 2, 1, 3, 3, 2, 2, {1.5, 0.8, 0.42, 0.737}},   // 3: up to 16 rows
+};
+inline constexpr int kOffsetByteTilingCount =
+    sizeof(kOffsetByteTilings) / sizeof(kOffsetByteTilings[0]);
+
 constexpr int FewTilingCount(CodeFormat format) {
   const bool has_bytes = CodeBits(format) > 4;
-  return IsChain(format)    ? kChainTilingCount
-         : HasParts(format) ? (has_bytes ? kPartByteTilingCount : kPartTilingCount)
-         : has_bytes        ? kByteTilingCount
-                            : kFewTilingCount;
+  if (IsChain(format)) return kChainTilingCount;
+  if (HasOffsets(format)) {
+    if (has_bytes) return kOffsetByteTilingCount;
+    return ScaleK(format) == 32 ? kFineOffsetTilingCount : kOffsetTilingCount;
+  }
+  if (HasParts(format)) return has_bytes ? kPartByteTilingCount : kPartTilingCount;
+  return has_bytes ? kByteTilingCount : kFewTilingCount;
 }
 constexpr FewTiling FewTilingOf(CodeFormat format, int tiling) {
   const bool has_bytes = CodeBits(format) > 4;
-  return format == CodeFormat::kNvfp4 ? kNvfp4Tilings[tiling]
-         : IsChain(format)            ? kChainTilings[tiling]
-         : HasParts(format)           ? (has_bytes ? kPartByteTilings : kPartTilings)[tiling]
-         : has_bytes                  ? kByteTilings[tiling]
-                                      : kFewTilings[tiling];
+  if (format == CodeFormat::kNvfp4) return kNvfp4Tilings[tiling];
+  if (IsChain(format)) return kChainTilings[tiling];
+  if (HasOffsets(format)) {
+    if (has_bytes) return kOffsetByteTilings[tiling];
+    return (ScaleK(format) == 32 ? kFineOffsetTilings : kOffsetTilings)[tiling];
+  }
+  if (HasParts(format)) return (has_bytes ? kPartByteTilings : kPartTilings)[tiling];
+  return (has_bytes ? kByteTilings : kFewTilings)[tiling];
 }
 
 // Any number of rows. `groups` warpgroups have `line_blocks` blocks of 64 lines each, by all rows
@@ -166,16 +204,39 @@ inline constexpr WideTiling kWidePartByteTilings[kWidePartTilingCount] = {
     {16, 2, 1, 1, 4, 0, 2, {2, 0.85, 0.62, 1.1}},
 };
 
+// With offsets, sums of A's rows are made ahead (row_sums.h).
+inline constexpr WideTiling kWideOffsetTilings[kWidePartTilingCount] = {
+    {64, 1, 1, 2, 9, 0, 1, {5, 0.7, 0.47, 0.47}},
+    {64, 2, 2, 2, 5, 0, 1, {5, 0.7, 1.5, 1.5}},
+    {128, 2, 1, 2, 4, 0, 1, {6, 0.7, 1.22, 1.22}},
+    {16, 2, 1, 1, 6, 0, 2, {5, 0.7, 0.555, 0.84}},
+};
+inline constexpr WideTiling kWideFineOffsetTilings[kWidePartTilingCount] = {
+    {64, 1, 1, 2, 9, 0, 1, {5, 0.7, 0.645, 0.645}},
+    {64, 2, 2, 2, 5, 0, 1, {5, 0.7, 2, 2}},
+    {128, 2, 1, 2, 4, 0, 1, {6, 0.7, 1.74, 1.74}},
+    {16, 2, 1, 1, 6, 0, 2, {5, 0.7, 0.615, 1.06}},
+};
+inline constexpr WideTiling kWideOffsetByteTilings[kWidePartTilingCount] = {
+    {64, 1, 1, 2, 8, 0, 1, {5, 0.7, 0.77, 0.77}},
+    {64, 2, 2, 2, 3, 0, 1, {5, 0.7, 2.36, 2.36}},
+    {128, 2, 1, 2, 3, 0, 1, {6, 0.7, 1.9, 1.9}},
+    {16, 2, 1, 1, 4, 0, 2, {5, 0.85, 0.72, 1.25}},
+};
+
 constexpr int WideTilingCount(CodeFormat format) {
   return HasParts(format) ? kWidePartTilingCount : kWideTilingCount;
 }
 constexpr WideTiling WideTilingOf(CodeFormat format, int tiling) {
   const bool has_bytes = CodeBits(format) > 4;
-  return format == CodeFormat::kNvfp4 ? kWideNvfp4Tilings[tiling]
-         : IsChain(format)            ? kWideChainTilings[tiling]
-         : HasParts(format) ? (has_bytes ? kWidePartByteTilings : kWidePartTilings)[tiling]
-         : has_bytes        ? kWideByteTilings[tiling]
-                            : kWideTilings[tiling];
+  if (format == CodeFormat::kNvfp4) return kWideNvfp4Tilings[tiling];
+  if (IsChain(format)) return kWideChainTilings[tiling];
+  if (HasOffsets(format)) {
+    if (has_bytes) return kWideOffsetByteTilings[tiling];
+    return (ScaleK(format) == 32 ? kWideFineOffsetTilings : kWideOffsetTilings)[tiling];
+  }
+  if (HasParts(format)) return (has_bytes ? kWidePartByteTilings : kWidePartTilings)[tiling];
+  return (has_bytes ? kWideByteTilings : kWideTilings)[tiling];
 }
 
 }  // namespace gemmd::hopper::quant

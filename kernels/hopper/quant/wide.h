@@ -4,7 +4,8 @@
 // Order, of integers. That of few.h: the sum of a group of 128 of K is eight steps of 16,
 // ascending, from zero; then total = fma(scale, sum, total), a group after another. Where a scale
 // is for 32 or 64 of K each part has such a sum, group = fma(scale, sum, group) from zero, and
-// total = total + group. wgmma's steps add as mma.sync's do
+// total = total + group; with offsets group = fma(offset, rows, group) behind each, where rows is
+// the sum of A's elements of the part (row_sums.h). wgmma's steps add as mma.sync's do
 // (kernels/emulator/arithmetic/tensor_core.h), so the bits of a row do not depend on M or the
 // tiling.
 //
@@ -47,8 +48,9 @@ struct WideLayout {
   static constexpr int kLineBlocks = kValues.line_blocks;
   static constexpr int kCluster = kValues.cluster;
   static constexpr int kStages = kValues.stages;
-  // A part of a group is one batch.
-  static constexpr int kBatch = Decoder::kHasParts ? Decoder::kPartSteps : kValues.batch;
+  // A part of a group is one batch, or two.
+  static constexpr int kPartBatch = Decoder::kPartSteps < 4 ? Decoder::kPartSteps : 4;
+  static constexpr int kBatch = Decoder::kHasParts ? kPartBatch : kValues.batch;
   static constexpr int kBatches = kSteps / kBatch;  // of a group of K
   static constexpr int kTileChunks = kGroups * kLineBlocks;
   static constexpr int kTileLines = kTileChunks * kChunkLines;
@@ -58,20 +60,23 @@ struct WideLayout {
 
   static constexpr int kChunkCodes = kChunkStrips * Decoder::kCodeBytes;
   static constexpr int kChunkScales = kChunkStrips * Decoder::kScaleBytes;
-  static constexpr int kChunkZeros = Decoder::kHasZeros ? kChunkStrips * Decoder::kZeroBytes : 0;
+  static constexpr int kChunkShifts = Decoder::kHasShifts ? kChunkStrips * Decoder::kShiftBytes : 0;
   static constexpr int kSlabBytes = kRows * 128;  // 64 of K of A
   static constexpr int kLoadRows = kRows / kCluster;
   static constexpr int kRowBytes = kGroupSlabs * kSlabBytes;
-  static constexpr int kWeightBytes = kTileChunks * (kChunkCodes + kChunkScales + kChunkZeros);
+  static constexpr int kWeightBytes = kTileChunks * (kChunkCodes + kChunkScales + kChunkShifts);
   // Rows, codes, scales and zero points, each of all stages.
   static constexpr int kCodesAt = kStages * kRowBytes;
   static constexpr int kScalesAt = kCodesAt + kStages * kTileChunks * kChunkCodes;
-  static constexpr int kZerosAt = kScalesAt + kStages * kTileChunks * kChunkScales;
+  static constexpr int kShiftsAt = kScalesAt + kStages * kTileChunks * kChunkScales;
   // Sums pass through a box to leave along D's lines, so many rows at a time.
   static constexpr int kBoxRows = kRows < 32 ? kRows : 32;
   static constexpr int kBoxPitch = (kChunkLines + 4) * 4;
   static constexpr int kBoxBytes = kBoxRows * kBoxPitch;
-  static constexpr int kBoxesAt = kZerosAt + kStages * kTileChunks * kChunkZeros;
+  // Sums of A's elements, where there are offsets.
+  static constexpr int kRowSumBytes = Decoder::kHasOffsets ? kRows * Decoder::kParts * 4 : 0;
+  static constexpr int kRowSumsAt = kShiftsAt + kStages * kTileChunks * kChunkShifts;
+  static constexpr int kBoxesAt = kRowSumsAt + kStages * kRowSumBytes;
   static constexpr int kFull = kBoxesAt + kGroups * kBoxBytes;
   static constexpr int kEmpty = kFull + kStages * 8;
   static constexpr int kSharedBytes = kEmpty + kStages * 8;
@@ -154,8 +159,8 @@ class WideWeightLoader {
       };
       load(Layout::kCodesAt, params_.codes, group, Layout::kChunkCodes);
       load(Layout::kScalesAt, params_.scales, of_scales, Layout::kChunkScales);
-      if constexpr (Decoder::kHasZeros) {
-        load(Layout::kZerosAt, params_.zero_points, of_scales, Layout::kChunkZeros);
+      if constexpr (Decoder::kHasShifts) {
+        load(Layout::kShiftsAt, params_.shifts, of_scales, Layout::kChunkShifts);
       }
     }
     wraps_ = ring_.Next() || wraps_;
@@ -190,8 +195,12 @@ class WideRowLoader {
       GEMMD_NO_UNROLL
       for (std::int32_t g = 0; g < params_.k_groups; ++g) {
         if (wraps) ptx::MbarrierWait(block_.Empty(ring.stage), ring.parity ^ 1);
-        ptx::MbarrierArriveExpect(block_.Full(ring.stage), Layout::kRowBytes);
+        ptx::MbarrierArriveExpect(block_.Full(ring.stage),
+                                  Layout::kRowBytes + Layout::kRowSumBytes);
         Load(row, g, ring.stage);
+        if constexpr (Layout::kRowSumBytes > 0) {
+          LoadSums(tile / params_.tiles_n, g, ring.stage);
+        }
         if (is_last && g + 1 == params_.k_groups) ptx::LaunchDependentGrid();
         wraps = ring.Next() || wraps;
       }
@@ -221,6 +230,14 @@ class WideRowLoader {
                                    (1u << Layout::kCluster) - 1);
       }
     }
+  }
+
+  // Of all of the tile's rows, in each block of a cluster.
+  GEMMD_DEVICE void LoadSums(std::uint32_t row_tile, std::int32_t g, std::uint32_t stage) const {
+    const std::int64_t nth = std::int64_t{g} * params_.tiles_m + row_tile;
+    ptx::BulkLoad(block_.shared + Layout::kRowSumsAt + stage * Layout::kRowSumBytes,
+                  params_.row_sums + nth * (Layout::kRowSumBytes / 4), Layout::kRowSumBytes,
+                  block_.Full(stage), ptx::CachePolicy::kNormal);
   }
 
   const QuantParams& params_;
@@ -278,6 +295,7 @@ class WideConsumer {
   static constexpr int kIndices = Layout::kBatches * Layout::kLineBlocks;  // of a stage
   static constexpr bool kStaggers = Layout::kGroups == 2;
   // Sums of parts, of which one may be added while the next is multiplied.
+  static constexpr int kPartBatches = Decoder::kPartSteps / Layout::kBatch;
   static constexpr int kPartBuffers = Layout::kSums > 32 ? 1 : 2;
 
   // Codes for the batch that begins at step kFirst of a stage's block of lines, and its decoder
@@ -291,8 +309,8 @@ class WideConsumer {
     if constexpr (kFirst == 0) {
       next_decoder_.Load(block_.shared + Layout::kScalesAt + unit * Decoder::kScaleBytes +
                              lane_ / 4 * (Decoder::kScaleBytes / 8),
-                         block_.shared + Layout::kZerosAt + unit * Decoder::kZeroBytes +
-                             lane_ / 4 * (Decoder::kZeroBytes / 8));
+                         block_.shared + Layout::kShiftsAt + unit * Decoder::kShiftBytes +
+                             lane_ / 4 * (Decoder::kShiftBytes / 8));
       if constexpr (Decoder::kIsChain) is_odd_ = ptx::AnyInWarp(next_decoder_.HasOddScale());
     }
     if constexpr (kFirst % kLoadSteps == 0) {
@@ -313,9 +331,9 @@ class WideConsumer {
     if constexpr (Decoder::kHasOddCodes && !kAny) {
       std::uint32_t odd = 0;
       GEMMD_UNROLL
-      for (const ptx::Vector4& load : words_) {
+      for (int load = 0; load < kCodeLoads; ++load) {
         GEMMD_UNROLL
-        for (int w = 0; w < 4; ++w) odd |= Decoder::OddBits(WordOf(load, w));
+        for (int w = 0; w < 4; ++w) odd |= Decoder::OddBits(WordOf(words_[load], w));
       }
       if (ptx::AnyInWarp(odd != 0)) {
         DecodeBatch<kFirst, true>(fragments);
@@ -450,37 +468,47 @@ class WideConsumer {
     if constexpr (kStaggers) {
       if (is_first && group_ == 1) ptx::NamedBarrierSync(kStaggerBarrier, 2 * kWarpgroup);
     }
+    // As in SumTile().
     GEMMD_NO_UNROLL
-    for (std::int32_t g = 0; g < params_.k_groups; ++g) {
-      const std::uint32_t stage = ring_.stage;
-      ring_.Next();
-      Sums group;
-      PartBatch<0>(totals, group, sums, fragments, stage, g + 1 == params_.k_groups,
-                   is_first && g == 0);
-      Release(stage);
+    for (std::int32_t g = 0; g < params_.k_groups; g += 2) {
+      PartStage<0>(totals, sums, fragments, g, is_first);
+      if (g + 1 < params_.k_groups) {
+        PartStage<kIndices % 2>(totals, sums, fragments, g + 1, false);
+      }
     }
   }
+  template <int kParity>
+  GEMMD_DEVICE void PartStage(Totals& totals, Sums (&sums)[kPartBuffers], Fragments (&fragments)[2],
+                              std::int32_t g, bool is_first) {
+    const std::uint32_t stage = ring_.stage;
+    ring_.Next();
+    Sums group;
+    PartBatch<0, kParity>(totals, group, sums, fragments, stage, g + 1 == params_.k_groups,
+                          is_first && g == 0);
+    Release(stage);
+  }
 
-  // Batch kIndex of a stage, which is a part: while it is multiplied, the one before is added if
-  // there are registers for both, and the next is decoded. Nothing is in flight at the stage's end.
-  template <int kIndex>
+  // Batch kIndex of a stage: while it is multiplied, the part before is added if there are
+  // registers for both, and the next batch is decoded. Nothing is in flight at the stage's end.
+  template <int kIndex, int kParity>
   GEMMD_DEVICE void PartBatch(Totals& totals, Sums& group, Sums (&sums)[kPartBuffers],
                               Fragments (&fragments)[2], std::uint32_t stage, bool is_last,
                               bool is_first) {
-    static_assert(kIndices % 2 == 0, "a stage begins with the first of both fragments");
     constexpr int kNext = (kIndex + 1) % kIndices;
     constexpr int kNextStep = kNext % Layout::kBatches * Layout::kBatch;
+    constexpr int kPart = kIndex / kPartBatches;
+    constexpr bool kBeginsPart = kIndex % kPartBatches == 0;
     Multiply<kIndex % Layout::kBatches * Layout::kBatch>(
-        sums[kIndex % kPartBuffers], fragments[kIndex % 2],
+        sums[kPart % kPartBuffers], fragments[(kIndex + kParity) % 2],
         rows_ + stage * static_cast<std::uint64_t>(Layout::kRowBytes / 16));
     if constexpr (kStaggers && kIndex == (Layout::kBatches - 1) / 2) {
       if (is_first && group_ == 0) ptx::NamedBarrierArrive(kStaggerBarrier, 2 * kWarpgroup);
     }
     // The batch before is over, whose registers the next one gets.
-    if constexpr (kPartBuffers == 2 && kIndex > 0) {
-      ptx::WgmmaWait<1>();
-      ptx::KeepAll(sums[(kIndex - 1) % 2]);
-      AddPart<kIndex - 1>(totals, group, sums[(kIndex - 1) % 2]);
+    if constexpr (kIndex > 0 && (kPartBuffers == 2 || !kBeginsPart)) ptx::WgmmaWait<1>();
+    if constexpr (kIndex > 0 && kPartBuffers == 2 && kBeginsPart) {
+      KeepPart(sums[(kPart - 1) % 2]);
+      AddPart<kPart - 1>(totals, group, sums[(kPart - 1) % 2], stage);
     }
     // The block's last part is added once there is the decoder of the next.
     if constexpr (kNextStep == 0) {
@@ -492,34 +520,73 @@ class WideConsumer {
     // As in Batch().
     if (kNext == 0 ? !is_last : params_.k_groups > 0) {
       if constexpr (kNext == 0) {
-        BeginStage(fragments[0]);
+        BeginStage(fragments[(kIndices + kParity) % 2]);
       } else {
         LoadBatch<kNextStep>(stage, kNext / Layout::kBatches);
-        DecodeBatch<kNextStep>(fragments[kNext % 2]);
+        DecodeBatch<kNextStep>(fragments[(kNext + kParity) % 2]);
       }
     }
-    if constexpr (kPartBuffers == 1 || kNext == 0) {
+    if constexpr (kNext == 0 || (kPartBuffers == 1 && kNext % kPartBatches == 0)) {
       ptx::WgmmaWait<0>();
-      ptx::KeepAll(sums[kIndex % kPartBuffers]);
-      AddPart<kIndex>(totals, group, sums[kIndex % kPartBuffers]);
+      KeepPart(sums[kPart % kPartBuffers]);
+      AddPart<kPart>(totals, group, sums[kPart % kPartBuffers], stage);
     }
     if constexpr (kNext != 0) {
-      PartBatch<kNext>(totals, group, sums, fragments, stage, is_last, is_first);
+      PartBatch<kNext, kParity>(totals, group, sums, fragments, stage, is_last, is_first);
     }
   }
-  // Part kIndex of a stage's.
-  template <int kIndex>
-  GEMMD_DEVICE void AddPart(Totals& totals, Sums& group, const Sums& part) const {
-    constexpr int kPart = kIndex % Decoder::kParts;
+  // Keeps a part's sums behind the wait that comes before, one by one: where a group has four parts
+  // nvcc 13.0 leaves an array in local memory that KeepAll()'s loop names by reference, and ptxas
+  // then lets each product end before the next (C7514).
+  GEMMD_DEVICE static void KeepPart(Sums& part) {
+    GEMMD_UNROLL
+    for (int i = 0; i < Layout::kSums; ++i) {
+      float one[1] = {part[i]};
+      ptx::KeepAll(one);
+      part[i] = one[0];
+    }
+  }
+  // Part kOfStage of a stage's.
+  template <int kOfStage>
+  GEMMD_DEVICE void AddPart(Totals& totals, Sums& group, const Sums& part,
+                            std::uint32_t stage) const {
+    constexpr int kPart = kOfStage % Decoder::kParts;
     constexpr bool kIsLast = kPart + 1 == Decoder::kParts;
     const typename Decoder::Scales& scales = kIsLast ? scales_ : next_decoder_.scales;
     const float low = ScaleOf(scales, 0, kPart, params_.scales_are_bf16);
     const float high = ScaleOf(scales, 1, kPart, params_.scales_are_bf16);
-    Sums& total = totals[kIndex / Decoder::kParts];
+    Sums& total = totals[kOfStage / Decoder::kParts];
     GEMMD_UNROLL
     for (int i = 0; i < Layout::kSums; ++i) {
       group[i] = std::fma(i % 4 < 2 ? low : high, part[i], kPart == 0 ? 0.0F : group[i]);
-      if constexpr (kIsLast) total[i] += group[i];
+    }
+    if constexpr (Decoder::kHasOffsets) AddOffsets<kOfStage>(group, stage);
+    if constexpr (kIsLast) {
+      GEMMD_UNROLL
+      for (int i = 0; i < Layout::kSums; ++i) total[i] += group[i];
+    }
+  }
+  // Offsets are read as late as that: there are no registers for them.
+  template <int kOfStage>
+  GEMMD_DEVICE void AddOffsets(Sums& group, std::uint32_t stage) const {
+    constexpr int kPart = kOfStage % Decoder::kParts;
+    constexpr int kBlock = kOfStage / Decoder::kParts;
+    const std::uint32_t unit = units_ + (stage * Layout::kTileChunks + kBlock) * kChunkStrips;
+    const auto offsets = LoadAll<typename Decoder::Scales>(block_.shared + Layout::kShiftsAt +
+                                                           unit * Decoder::kShiftBytes +
+                                                           lane_ / 4 * (Decoder::kShiftBytes / 8));
+    const float low = ScaleOf(offsets, 0, kPart, params_.scales_are_bf16);
+    const float high = ScaleOf(offsets, 1, kPart, params_.scales_are_bf16);
+    const ptx::SharedAddress from = block_.shared + Layout::kRowSumsAt +
+                                    stage * Layout::kRowSumBytes + kPart * 32 + lane_ % 4 * 8;
+    GEMMD_UNROLL
+    for (int eight = 0; eight < Layout::kSums / 4; ++eight) {
+      const auto rows = ptx::LoadShared<SumsOfRow<2>>(from + eight * (Decoder::kParts * 32));
+      GEMMD_UNROLL
+      for (int i = 0; i < 4; ++i) {
+        float& sum = group[eight * 4 + i];
+        sum = std::fma(i < 2 ? low : high, rows.value[i % 2], sum);
+      }
     }
   }
 
@@ -545,13 +612,13 @@ class WideConsumer {
     }
     ptx::WgmmaWait<0>();
     GEMMD_UNROLL
-    for (auto& block : totals) ptx::KeepAll(block);
+    for (int b = 0; b < Layout::kLineBlocks; ++b) ptx::KeepAll(totals[b]);
     Release(before);
     const float factor = SumFactor<Decoder>(params_);
     GEMMD_UNROLL
-    for (auto& block : totals) {
+    for (int b = 0; b < Layout::kLineBlocks; ++b) {
       GEMMD_UNROLL
-      for (float& total : block) total *= factor;
+      for (int i = 0; i < Layout::kSums; ++i) totals[b][i] *= factor;
     }
   }
 

@@ -26,7 +26,7 @@ DELETION_TEST(QuantFew)
 
 DeletionCheck QuantWide() {
   constexpr const char* kSource = "kernels/hopper/quant/wide.h";
-  return {{kSource},
+  return {{kSource, "kernels/hopper/quant/row_sums.h"},
           {
               {kSource, "ptx::NamedBarrierSync(kStaggerBarrier, 2 * kWarpgroup);", 1,
                "says when, and orders no memory: each group has sums of its own"},
@@ -41,7 +41,8 @@ DeletionCheck QuantWide() {
           },
           {RunOf(RunWide<2>, {200, 256, 1152}), RunOf(RunWide<5>, {20, 256, 1152}),
            RunOf(RunWideChain<2>, {200, 256, 1152}), RunOf(RunWideChain<0>, {20, 128, 1280}),
-           RunOf(RunWideParts<1>, {70, 512, 640}), RunOf(RunWideParts<2>, {200, 256, 896})}};
+           RunOf(RunWideParts<1>, {70, 512, 640}), RunOf(RunWideParts<2>, {200, 256, 896}),
+           RunOf(RunWideOffsets<3>, {40, 128, 640})}};
 }
 DELETION_TEST(QuantWide)
 

@@ -78,6 +78,11 @@ template <int kTiling>
 constexpr auto* RunWideParts = &RunWideOf<kTiling, hopper::quant::CodeFormat::kInt8G32>;
 
 template <int kTiling>
+constexpr auto* RunFewOffsets = &RunFewOf<kTiling, hopper::quant::CodeFormat::kUint4G32Offset>;
+template <int kTiling>
+constexpr auto* RunWideOffsets = &RunWideOf<kTiling, hopper::quant::CodeFormat::kUint4G32Offset>;
+
+template <int kTiling>
 constexpr auto* RunFewE5m2 = &RunFewOf<kTiling, hopper::quant::CodeFormat::kE5m2>;
 template <int kTiling>
 constexpr auto* RunWideE5m2 = &RunWideOf<kTiling, hopper::quant::CodeFormat::kE5m2>;

@@ -39,7 +39,7 @@ void ForEveryLayout(QuantCase c, const Expect& expect) {
       if (which == 12) break;
     } else {
       c.a = (which & 4) != 0 ? DataType::kF16 : DataType::kBf16;
-      c.has_zero_points = c.is_integer() && (which & 8) != 0;
+      c.has_zero_points = c.is_integer() && !c.has_offsets && (which & 8) != 0;
       c.has_bf16_scales = which % 5 < 2;
       if (c.has_float_scales() && c.group_k == 128) c.scales_of = kScales[which / 2 % 4];
       if (is_int8) c.b = which % 7 < 4 ? DataType::kUint8 : DataType::kInt8;
@@ -55,6 +55,7 @@ inline std::string FormatName(hopper::quant::CodeFormat format) {
   if (c.is_nvfp4) return "nvfp4";
   std::string name(Name(c.b));
   if (c.is_mx) return name + "_mx";
+  if (c.has_offsets) name += c.has_f32_scales ? "_float_offset" : "_offset";
   return c.group_k == 128 ? name : name + "_g" + std::to_string(c.group_k);
 }
 

@@ -69,22 +69,27 @@ TEST_P(PackedWeights, AreServedByTheEntryOfTheirFormatAlone) {
   EXPECT_EQ(offered, 1);
 }
 
-INSTANTIATE_TEST_SUITE_P(All, PackedWeights,
-                         ::testing::Values(std::pair(CodeFormat::kInt4, kName),
-                                           std::pair(CodeFormat::kInt4G64, kName),
-                                           std::pair(CodeFormat::kInt4G32, kName),
-                                           std::pair(CodeFormat::kMxfp4, kMxfp4Name),
-                                           std::pair(CodeFormat::kNvfp4, kNvfp4Name),
-                                           std::pair(CodeFormat::kInt8, "sm90/packed_int8"),
-                                           std::pair(CodeFormat::kInt8G64, "sm90/packed_int8"),
-                                           std::pair(CodeFormat::kInt8G32, "sm90/packed_int8"),
-                                           std::pair(CodeFormat::kE4m3, "sm90/packed_fp8"),
-                                           std::pair(CodeFormat::kE5m2, "sm90/packed_fp8"),
-                                           std::pair(CodeFormat::kMxE4m3, "sm90/packed_mxfp8"),
-                                           std::pair(CodeFormat::kMxE5m2, "sm90/packed_mxfp8"),
-                                           std::pair(CodeFormat::kMxE3m2, "sm90/packed_mxfp6"),
-                                           std::pair(CodeFormat::kMxE2m3, "sm90/packed_mxfp6")),
-                         [](const auto& info) { return FormatName(info.param.first); });
+INSTANTIATE_TEST_SUITE_P(
+    All, PackedWeights,
+    ::testing::Values(std::pair(CodeFormat::kInt4, kName), std::pair(CodeFormat::kInt4G64, kName),
+                      std::pair(CodeFormat::kInt4G32, kName),
+                      std::pair(CodeFormat::kUint4Offset, kName),
+                      std::pair(CodeFormat::kUint4G64Offset, kName),
+                      std::pair(CodeFormat::kUint4G32Offset, kName),
+                      std::pair(CodeFormat::kUint4G32FloatOffset, kName),
+                      std::pair(CodeFormat::kUint8G32Offset, "sm90/packed_int8"),
+                      std::pair(CodeFormat::kMxfp4, kMxfp4Name),
+                      std::pair(CodeFormat::kNvfp4, kNvfp4Name),
+                      std::pair(CodeFormat::kInt8, "sm90/packed_int8"),
+                      std::pair(CodeFormat::kInt8G64, "sm90/packed_int8"),
+                      std::pair(CodeFormat::kInt8G32, "sm90/packed_int8"),
+                      std::pair(CodeFormat::kE4m3, "sm90/packed_fp8"),
+                      std::pair(CodeFormat::kE5m2, "sm90/packed_fp8"),
+                      std::pair(CodeFormat::kMxE4m3, "sm90/packed_mxfp8"),
+                      std::pair(CodeFormat::kMxE5m2, "sm90/packed_mxfp8"),
+                      std::pair(CodeFormat::kMxE3m2, "sm90/packed_mxfp6"),
+                      std::pair(CodeFormat::kMxE2m3, "sm90/packed_mxfp6")),
+    [](const auto& info) { return FormatName(info.param.first); });
 
 // A B that stays has the bits of one that comes with its product, which is decoded to bf16 and
 // multiplied as any bf16 is; unless its scales are very far apart, so the ids differ.

@@ -56,6 +56,11 @@ TEST(Packing, GivesEveryByteAndTakesItBack) {
         ExpectPlane(run.problem,
                     {WeightPlane::kScales, &run.scales,
                      scales * static_cast<std::uint64_t>(run.ScaleSize()), &run.packed_scales});
+        if (c.has_offsets) {
+          ExpectPlane(run.problem,
+                      {WeightPlane::kOffsets, &run.offsets,
+                       scales * static_cast<std::uint64_t>(run.ScaleSize()), &run.packed_offsets});
+        }
         if (!c.has_zero_points) return;
         ExpectPlane(run.problem, {WeightPlane::kZeroPoints, &run.zeros, scales, &run.packed_zeros});
       });
@@ -171,6 +176,18 @@ TEST(Packing, SaysWhatItDoesNotTake) {
   EXPECT_EQ(PackingRejection(problem), absl::StrCat(kOfInt8, "f16/1x128"));
   problem.a.type = DataType::kInt8;
   EXPECT_EQ(PackingRejection(problem), "takes A of f16 or bf16, not int8");
+
+  problem = MakeQuantProblem(CaseOf(hopper::quant::CodeFormat::kUint4G64Offset, 1, 64, 128));
+  EXPECT_EQ(PackingRejection(problem), "");
+  problem.b_scaling.type = DataType::kF32;
+  EXPECT_EQ(PackingRejection(problem),
+            "takes f16 or bf16 scales and offsets of 1 x 32, 1 x 64 or 1 x 128, or f32 ones of 1 x "
+            "32, for B of uint4, not f32/1x64+offset");
+  problem.b.type = DataType::kUint8;
+  EXPECT_EQ(PackingRejection(problem),
+            "takes f32 scales and offsets of 1 x 32 for B of uint8, not f32/1x64+offset");
+  problem.b.type = DataType::kInt4;
+  EXPECT_EQ(PackingRejection(problem), "takes offsets beside uint4 and uint8, not int4");
 
   QuantCase c;
   c.b = DataType::kFp4E2M1;

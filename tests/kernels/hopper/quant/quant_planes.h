@@ -38,15 +38,17 @@ struct QuantCase {
   bool has_any_scale = false;    // of a byte: the smallest, the largest and others that are seldom
   bool has_bf16_scales = false;  // of 4 bits, else f16
   ScalesOf scales_of = ScalesOf::kGroups;
-  std::int64_t group_k = 128;  // of integers, where scales are of groups
-  bool has_nan = false;        // of fp8: some lines; of E2M1 with any scale: some scales
+  std::int64_t group_k = 128;   // of integers, where scales are of groups
+  bool has_offsets = false;     // of uint4 and uint8
+  bool has_f32_scales = false;  // of 4 bits
+  bool has_nan = false;         // of fp8: some lines; of E2M1 with any scale: some scales
 
   bool is_e2m1() const { return b == DataType::kFp4E2M1; }
   // Elements of K for which a packed scale is: where one scale is for all of K, each 128 has it.
   std::int64_t scale_k() const { return is_nvfp4 ? 16 : is_e2m1() ? 32 : group_k; }
   bool has_e8m0_scales() const { return is_mx || SizeBits(b) == 6 || (is_e2m1() && !is_nvfp4); }
   bool is_integer() const { return IsQuantizedInteger(b); }
-  bool has_float_scales() const { return SizeBits(b) == 8 && !is_mx; }
+  bool has_float_scales() const { return (SizeBits(b) == 8 && !is_mx) || has_f32_scales; }
   DataType scale_type() const {
     if (is_nvfp4) return DataType::kFp8E4M3;
     if (has_e8m0_scales()) return DataType::kE8M0;
@@ -68,6 +70,9 @@ QuantCase CaseOf(CodeFormat format, std::int64_t m, std::int64_t n, std::int64_t
         : code == Code::kE3m2 ? DataType::kFp6E3M2
         : code == Code::kE2m3 ? DataType::kFp6E2M3
                               : DataType::kFp4E2M1;
+  c.has_offsets = HasOffsets(format);
+  if (c.has_offsets) c.b = code == Code::kInt4 ? DataType::kUint4 : DataType::kUint8;
+  c.has_f32_scales = code == Code::kInt4 && ScaleSize(format) == 4;
   c.is_mx = (code == Code::kE4m3 || code == Code::kE5m2) && ScaleK(format) == 32;
   if (!c.is_e2m1()) c.group_k = ScaleK(format);
   return c;
@@ -88,6 +93,7 @@ inline Problem MakeQuantProblem(const QuantCase& c) {
   scaling.has_tensor_scale = c.is_nvfp4;
   scaling.order = c.b_is_k_major || is_whole ? ScaleOrder::kAlongK : ScaleOrder::kAlongLines;
   scaling.has_zero_points = c.has_zero_points;
+  scaling.has_offsets = c.has_offsets;
   problem.d.order = c.d_order;
   problem.d.type = c.d;
   problem.c = problem.d;
@@ -134,9 +140,12 @@ struct QuantRun {
         scale_count(problem.b_scaling.count(c.n, c.k)),
         scales(scale_count * ScaleSize()),
         zeros(scale_count),
+        offsets(scale_count * ScaleSize()),
         packed_codes(Units(groups) * 256 * SizeBits(c.b)),
         packed_scales(Units(ScaleGroups()) * 16 * ScalesOfGroup() * ScaleSize()),
         packed_zeros(Units(ScaleGroups()) * 16 * ScalesOfGroup()),
+        packed_offsets(Units(ScaleGroups()) * 16 * ScalesOfGroup() * ScaleSize()),
+        row_sums(static_cast<std::int64_t>((c.m + 127) / 128 * 128 * groups * ScalesOfGroup() * 4)),
         bias(c.n * SizeBits(c.d) / 8) {
     std::memset(codes.data(), 0, problem.b.size_bytes());
     for (std::int64_t row = 0; row < c.m; ++row) {
@@ -158,6 +167,9 @@ struct QuantRun {
         std::memcpy(scales.data() + index * ScaleSize(), &scale,
                     static_cast<std::size_t>(ScaleSize()));
         zeros.data()[index] = static_cast<std::uint8_t>(ZeroOf(line, block));
+        const std::uint32_t offset = OffsetBitsOf(line, block);
+        std::memcpy(offsets.data() + index * ScaleSize(), &offset,
+                    static_cast<std::size_t>(ScaleSize()));
       }
       SetElement(bias.data(), line, BiasOf(line));
     }
@@ -215,7 +227,15 @@ struct QuantRun {
       }
       return is_odd ? kOddE8m0[kind % (its.has_nan ? 7 : 6)] : 114 + x % 14;
     }
-    const float scale = (static_cast<float>(x & 0xfff) - 1024.0F) / 65536.0F;
+    return BitsOfScale((static_cast<float>(x & 0xfff) - 1024.0F) / 65536.0F);
+  }
+  // Of either sign, and zero now and then, of some steps of a scale.
+  std::uint32_t OffsetBitsOf(std::int64_t line, std::int64_t block) const {
+    const std::uint32_t x = HashOf(5, line, block);
+    return x % 16 == 0 ? 0 : BitsOfScale((static_cast<float>(x & 0xfff) - 3072.0F) / 8192.0F);
+  }
+  std::uint32_t BitsOfScale(float scale) const {
+    if (its.has_e8m0_scales() || its.is_nvfp4) return 0;
     if (!its.has_float_scales()) return emulator::Narrow(ScaleFormat(), scale);
     std::uint32_t bits;
     std::memcpy(&bits, &scale, 4);
@@ -229,6 +249,12 @@ struct QuantRun {
     const std::uint32_t bits = ScaleBitsOf(line, HasScalesOfLines() ? 0 : i / its.scale_k());
     if (its.has_e8m0_scales())
       return static_cast<float>(DecodeE8M0(static_cast<std::uint8_t>(bits)));
+    return FloatOfScale(bits);
+  }
+  float OffsetAt(std::int64_t line, std::int64_t i) const {
+    return FloatOfScale(OffsetBitsOf(line, i / its.scale_k()));
+  }
+  float FloatOfScale(std::uint32_t bits) const {
     if (!its.has_float_scales()) {
       return emulator::Widen(ScaleFormat(), static_cast<std::uint16_t>(bits));
     }
@@ -369,6 +395,9 @@ struct QuantRun {
       const std::int64_t at = (unit * 16 + place) * count + nth;
       std::memcpy(packed_scales.data() + at * ScaleSize(), &scale,
                   static_cast<std::size_t>(ScaleSize()));
+      const std::uint32_t offset = is_there ? OffsetBitsOf(line, block) : 0;
+      std::memcpy(packed_offsets.data() + at * ScaleSize(), &offset,
+                  static_cast<std::size_t>(ScaleSize()));
       if (!its.is_integer()) continue;
       const std::uint32_t zero =
           is_there ? static_cast<std::uint32_t>(ZeroOf(line, block)) + BiasOfCodes() : 0;
@@ -382,6 +411,8 @@ struct QuantRun {
     arguments.b = packed_codes.data();
     arguments.b_scales = packed_scales.data();
     arguments.b_zero_points = its.has_zero_points ? packed_zeros.data() : nullptr;
+    arguments.b_offsets = its.has_offsets ? packed_offsets.data() : nullptr;
+    arguments.workspace = row_sums.data();
     if (its.is_nvfp4) arguments.b_tensor_scale = &tensor_scale;
     arguments.c = c_plane.data();
     arguments.bias = bias.data();
@@ -433,15 +464,20 @@ struct QuantRun {
       return (its.is_nvfp4 ? tensor_scale : 4) * total;
     }
     const std::int64_t scale_k = its.scale_k();
+    const bool is_whole = scale_k == 128 && !its.has_offsets;
+    const Line ones = MakeLine([&](std::int64_t) { return emulator::Narrow(RowFormat(), 1); });
     for (std::int64_t first = 0; first < groups * 128; first += 128) {
       float group = 0;
       for (std::int64_t i = first; i < first + 128; i += scale_k) {
         const float sum = SumOfSteps(a, w, i / 16, (i + scale_k) / 16);
         // Padding has a scale of 0, and adds nothing.
         const float scale = i < its.k ? ScaleAt(line, i) : 0;
-        group = scale_k == 128 ? sum : std::fma(scale, sum, group);
+        group = is_whole ? sum : std::fma(scale, sum, group);
+        if (!its.has_offsets) continue;
+        const float rows = SumOfSteps(a, ones, i / 16, (i + scale_k) / 16);
+        group = std::fma(i < its.k ? OffsetAt(line, i) : 0, rows, group);
       }
-      total = scale_k == 128 ? std::fma(ScaleAt(line, first), group, total) : total + group;
+      total = is_whole ? std::fma(ScaleAt(line, first), group, total) : total + group;
     }
     return total;
   }
@@ -507,9 +543,12 @@ struct QuantRun {
   const std::int64_t scale_count;
   Bytes scales;
   Bytes zeros;
+  Bytes offsets;
   Bytes packed_codes;
   Bytes packed_scales;
   Bytes packed_zeros;
+  Bytes packed_offsets;
+  Bytes row_sums;  // workspace
   Bytes bias;
 };
 

@@ -14,9 +14,9 @@ from tilings import FEW, FORMATS, WIDE, bits_of, bits_of_code, first_of
 
 lib = ctypes.CDLL(sys.argv[1])
 P, I = ctypes.c_void_p, ctypes.c_int
-lib.quant_gemm.argtypes = [I, I, I, I, P, P, P, P, P, P, I, I, I, P]
+lib.quant_gemm.argtypes = [I, I, I, I, P, P, P, P, P, P, P, P, I, I, I, P]
 lib.quant_pack.argtypes = [I, I, I, I, P, P, P]
-lib.quant_reference.argtypes = [I, P, P, P, P, I, P, I, I, I, P]
+lib.quant_reference.argtypes = [I, P, P, P, P, P, I, P, I, I, I, P]
 lib.quant_packed_bytes.restype = ctypes.c_longlong
 dev = "cuda"
 seed = int(time.time())
@@ -80,7 +80,8 @@ class Weights:
             scales = torch.rand(blocks, device=dev) * .02 + .001
             if format.scale == "f32": scales = scales / 16
             else: scales = scales.to({"f16": torch.float16, "bf16": torch.bfloat16}[format.scale])
-        self.packed = [self.pack(number, i, each) for i, each in enumerate((codes, scales, zeros))]
+        offsets = ((torch.rand(blocks, device=dev) * 12 - 14) * scales.float()).to(scales.dtype) if format.offsets else None
+        self.packed = [self.pack(number, i, each) for i, each in enumerate((codes, scales, zeros, offsets))]
         torch.cuda.synchronize()
         if not decoded: return
         self.values = numbers_of(format.code, codes, k)
@@ -89,6 +90,8 @@ class Weights:
         elif format.scale == "e4m3": factors = scales.view(torch.float8_e4m3fn).double()
         else: factors = scales.double()
         self.exact = self.values * factors.repeat_interleave(scale_k, 1)
+        self.offsets = offsets.float().contiguous() if format.offsets else None
+        if format.offsets: self.exact += offsets.double().repeat_interleave(scale_k, 1)
         # A chain is of values with their scales; other sums get theirs.
         self.scales, self.scale_k = None, 128
         if format.code == "e2m1":
@@ -115,10 +118,18 @@ def parts(tiling):
 def format_of(tiling): return first_of(parts(tiling)[0])
 
 
+workspaces = {}
+
+
+def workspace(w, m):
+    if not w.format.offsets: return None
+    return workspaces.setdefault((m, w.k), torch.empty((m + 128) * (w.k + 127) // 32, device=dev))
+
+
 def gemm(w, tiling, a, d):
     _, kernel, index = parts(tiling)
     assert lib.quant_gemm(kernel, index, int(a.dtype == torch.float16), FORMATS.index(w.format), ptr(a), *map(ptr, w.packed),
-                          ptr(w.tensor_scale), ptr(d), a.shape[0], w.n, w.k, stream()) == 0, tiling
+                          ptr(w.tensor_scale), ptr(workspace(w, a.shape[0])), ptr(d), a.shape[0], w.n, w.k, stream()) == 0, tiling
 
 
 def fits(tiling, n):
@@ -159,7 +170,7 @@ def check(tilings, shapes=((512, 1408),) if SMALL else ((512, 512), (1024, 4096)
 def reference(w, a):
     ref = torch.full((a.shape[0], w.n), float("nan"), device=dev, dtype=a.dtype)
     values = w.values.to(a.dtype).contiguous()
-    assert lib.quant_reference(int(a.dtype == torch.float16), ptr(a), ptr(values), ptr(w.scales), ptr(w.tensor_scale), w.scale_k,
+    assert lib.quant_reference(int(a.dtype == torch.float16), ptr(a), ptr(values), ptr(w.scales), ptr(w.offsets), ptr(w.tensor_scale), w.scale_k,
                                ptr(ref), a.shape[0], w.n, w.k, stream()) == 0
     torch.cuda.synchronize()
     return ref

@@ -14,6 +14,7 @@ struct Format {
   std::uint16_t scale_k;
   bool has_zero_points = false;
   bool has_tensor_scale = false;
+  bool has_offsets = false;
 };
 constexpr Format kFormats[] = {
     {DataType::kUint4, DataType::kF16, 128},
@@ -39,6 +40,11 @@ constexpr Format kFormats[] = {
     {DataType::kFp8E5M2, DataType::kE8M0, 32},
     {DataType::kFp6E3M2, DataType::kE8M0, 32},
     {DataType::kFp6E2M3, DataType::kE8M0, 32},
+    {DataType::kUint4, DataType::kF16, 128, false, false, true},
+    {DataType::kUint4, DataType::kBf16, 64, false, false, true},
+    {DataType::kUint4, DataType::kF16, 32, false, false, true},
+    {DataType::kUint4, DataType::kF32, 32, false, false, true},
+    {DataType::kUint8, DataType::kF32, 32, false, false, true},
 };
 
 // A product as Python's call states it.
@@ -69,6 +75,7 @@ Problem ProblemOf(const Call& call) {
   problem.b_scaling.block_k = format.scale_k;
   problem.b_scaling.has_zero_points = format.has_zero_points;
   problem.b_scaling.has_tensor_scale = format.has_tensor_scale;
+  problem.b_scaling.has_offsets = format.has_offsets;
   return problem;
 }
 
@@ -78,6 +85,7 @@ struct ReferenceParams {
   const std::uint16_t* a;
   const std::uint16_t* values;
   const float* scales;        // lines x K / scale_k, or null
+  const float* offsets;       // likewise
   int scale_k;                // at most 128
   const float* tensor_scale;  // or null
   std::uint16_t* d;
@@ -97,6 +105,8 @@ GEMMD_KERNEL void Reference(GEMMD_GRID_CONSTANT const ReferenceParams params) {
   float total[4] = {};
   float group[4] = {};
   float sums[4] = {};
+  float rows[4] = {};
+  constexpr std::uint32_t kOnes[2] = {Rows::kOneBits * 0x00010001, Rows::kOneBits * 0x00010001};
   for (int first = 0; first < params.k; first += 16) {
     const int k = first + lane % 4 * 2;
     const std::int64_t low = std::int64_t{row} * params.k + k;
@@ -108,14 +118,17 @@ GEMMD_KERNEL void Reference(GEMMD_GRID_CONSTANT const ReferenceParams params) {
     const std::uint32_t b[2] = {pair(params.values, of_line, 0, 1),
                                 pair(params.values, of_line + 8, 0, 1)};
     Rows::Multiply(sums, a, b);
+    Rows::Multiply(rows, a, kOnes);
     if (params.scales == nullptr || (first + kStepK) % params.scale_k != 0) continue;
-    const bool is_whole = params.scale_k == kGroupK;
+    const bool is_whole = params.scale_k == kGroupK && params.offsets == nullptr;
     for (int i = 0; i < 4; ++i) {
       const std::int64_t of = std::int64_t{line + lane % 4 * 2 + i % 2};
-      const float scale = params.scales[of * (params.k / params.scale_k) + first / params.scale_k];
+      const std::int64_t at = of * (params.k / params.scale_k) + first / params.scale_k;
       float& sum = is_whole ? total[i] : group[i];
-      sum = std::fma(scale, sums[i], sum);
+      sum = std::fma(params.scales[at], sums[i], sum);
+      if (params.offsets != nullptr) sum = std::fma(params.offsets[at], rows[i], sum);
       sums[i] = 0;
+      rows[i] = 0;
       if (is_whole || (first + kStepK) % kGroupK != 0) continue;
       total[i] += group[i];
       group[i] = 0;
@@ -177,12 +190,13 @@ int quant_pack(int plane, int format, int n, int k, const void* sent, void* pack
 }
 
 int quant_reference(int is_f16, const void* a, const void* values, const void* scales,
-                    const void* tensor_scale, int scale_k, void* d, int m, int n, int k,
-                    void* stream) {
+                    const void* offsets, const void* tensor_scale, int scale_k, void* d, int m,
+                    int n, int k, void* stream) {
   using namespace gemmd::hopper::quant;
   const ReferenceParams params = {static_cast<const std::uint16_t*>(a),
                                   static_cast<const std::uint16_t*>(values),
                                   static_cast<const float*>(scales),
+                                  static_cast<const float*>(offsets),
                                   scale_k,
                                   static_cast<const float*>(tensor_scale),
                                   static_cast<std::uint16_t*>(d),
@@ -198,10 +212,11 @@ int quant_reference(int is_f16, const void* a, const void* values, const void* s
                                  shape, params, {}, TargetOf(stream)));
 }
 
-// kernel: 0 for few rows, 1 for many.
+// kernel: 0 for few rows, 1 for many. workspace: where B has offsets, as many f32 as 128 more rows
+// than A's have parts of 32 of K.
 int quant_gemm(int kernel, int tiling, int is_f16, int format, const void* a, const void* codes,
-               const void* scales, const void* zeros, const void* tensor_scale, void* d, int m,
-               int n, int k, void* stream) {
+               const void* scales, const void* zeros, const void* offsets, const void* tensor_scale,
+               void* workspace, void* d, int m, int n, int k, void* stream) {
   using namespace gemmd::hopper::quant;
   const Call call = {is_f16, format, m, n, k, stream};
   gemmd::Arguments arguments;
@@ -209,6 +224,8 @@ int quant_gemm(int kernel, int tiling, int is_f16, int format, const void* a, co
   arguments.b = codes;
   arguments.b_scales = scales;
   arguments.b_zero_points = zeros;
+  arguments.b_offsets = offsets;
+  arguments.workspace = workspace;
   arguments.b_tensor_scale = static_cast<const float*>(tensor_scale);
   arguments.d = d;
   arguments.b_is_settled = true;

@@ -3,7 +3,7 @@ kernels/hopper/quant/tilings.h: rows of A and lines of W that a block has, and b
 from collections import namedtuple
 
 # code: "u4", "i4", "u8", "i8", or exponent and fraction: "e4m3"; scale: "f16", "bf16", "f32", "e8m0", "e4m3"; scale_k: 0 for all of K.
-Format = namedtuple("Format", "letter code scale scale_k zeros", defaults=(False,))
+Format = namedtuple("Format", "letter code scale scale_k zeros offsets", defaults=(False, False))
 # In the order of kFormats in quant_library.cu. A tiling is timed with the first format of its letter.
 FORMATS = [
     Format("", "u4", "f16", 128), Format("", "i4", "f16", 128), Format("", "i4", "f16", 128, True),
@@ -17,6 +17,9 @@ FORMATS = [
     Format("i", "u8", "f32", 128), Format("v", "e5m2", "f32", 128),
     Format("x", "e4m3", "e8m0", 32), Format("y", "e5m2", "e8m0", 32),
     Format("s", "e3m2", "e8m0", 32), Format("t", "e2m3", "e8m0", 32),
+    Format("o128", "u4", "f16", 128, offsets=True), Format("o64", "u4", "bf16", 64, offsets=True),
+    Format("o32", "u4", "f16", 32, offsets=True), Format("of32", "u4", "f32", 32, offsets=True),
+    Format("ob32", "u8", "f32", 32, offsets=True),
 ]
 
 
@@ -26,17 +29,21 @@ def scale_bytes(format): return {"f16": 2, "bf16": 2, "f32": 4, "e8m0": 1, "e4m3
 def first_of(letter): return next(f for f in FORMATS if f.letter == letter)
 def unit_bytes(format):
     """Of 16 lines by 128 of K."""
-    return 16 * (16 * bits_of(format) + 128 // (format.scale_k or 128) * scale_bytes(format))
+    return 16 * (16 * bits_of(format) + 128 // (format.scale_k or 128) * scale_bytes(format) * (1 + format.offsets))
 
 
 CHAIN = [(1, 64, 2), (8, 64, 2), (16, 64, 2)]
 BYTES = [(1, 64, 2), (1, 32, 2), (1, 16, 1), (1, 64, 1), (8, 64, 2), (8, 32, 2), (16, 64, 2), (16, 32, 2)]
 PARTS = [(1, 64, 2), (1, 32, 2), (1, 16, 1), (1, 64, 1), (8, 64, 2), (8, 16, 1), (16, 64, 2)]
+OFFSETS = [(1, 32, 2), (1, 16, 1), (1, 64, 1), (8, 64, 2), (8, 16, 1), (16, 64, 1)]
+FINE_OFFSETS = [(1, 64, 2), (1, 32, 2), (1, 16, 1), (1, 64, 1), (8, 64, 2), (8, 16, 1), (16, 64, 1)]
+OFFSET_BYTES = [(1, 32, 2), (1, 16, 1), (8, 64, 2), (16, 64, 2)]
 PART_BYTES = [(1, 64, 2), (1, 32, 2), (1, 16, 1), (8, 64, 2), (16, 64, 2)]
 FEW = {"": [(1, 64, 2), (1, 32, 2), (1, 16, 1), (1, 64, 1), (8, 64, 2), (8, 32, 2), (8, 16, 1), (16, 64, 2), (16, 64, 1)],
        "m": CHAIN, "n": CHAIN, "i": BYTES, "e": BYTES, "g32": PARTS, "g64": PARTS, "i32": PART_BYTES, "i64": PART_BYTES,
-       "v": BYTES} | {letter: PART_BYTES for letter in "xyst"}
+       "v": BYTES} | {letter: PART_BYTES for letter in "xyst"} | \
+      {"o128": OFFSETS, "o64": OFFSETS, "o32": FINE_OFFSETS, "of32": FINE_OFFSETS, "ob32": OFFSET_BYTES}
 WHOLE_WIDE = [(64, 64, 1, 2), (64, 256, 1, 2), (128, 128, 1, 2), (128, 256, 1, 1), (128, 256, 1, 2), (16, 128, 2, 1)]
 PART_WIDE = [(64, 64, 1, 2), (64, 256, 1, 2), (128, 128, 1, 2), (16, 128, 2, 1)]
 # And blocks of a cluster.
-WIDE = {letter: PART_WIDE if letter[1:] in ("32", "64") or letter in list("xyst") else WHOLE_WIDE for letter in FEW}
+WIDE = {letter: PART_WIDE if letter[-2:] in ("32", "64") or letter[:1] in list("oxyst") else WHOLE_WIDE for letter in FEW}
