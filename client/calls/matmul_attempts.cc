@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "client/details.h"
 #include "client/result.h"
+#include "client/retry_after.h"
 #include "client/status.h"
 #include "client/wire/message.h"
 #include "gemmd/v1/matrix.pb.h"
@@ -246,7 +247,7 @@ void MatmulAttempts::Fail(const absl::Status& status, const Pushback& pushback) 
                      "product may have replaced")));
   }
   const std::optional<absl::Duration> delay = retries_.Fail(status, pushback, absl::Now());
-  if (!delay) return End(retries_.ErrorOf(status));
+  if (!delay) return End(retries_.ErrorOf(WithRetryAfter(status, pushback)));
   times_.waited += *delay;
   link_.timer->After(*delay, [self = shared_from_this()] { self->Attempt(); });
 }

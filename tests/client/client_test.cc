@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "client/load/transport/self_signed.h"
+#include "client/retry_after.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/client/testing/recording_timer.h"
@@ -289,7 +290,10 @@ TEST_F(ClientTest, DoesNotWaitBeyondItsDeadline) {
   server_.Then(Fail(grpc::StatusCode::RESOURCE_EXHAUSTED, "full", "50000"));
   CallOptions call;
   call.timeout = absl::Seconds(40);
-  EXPECT_EQ(Matmul(call).status(), absl::ResourceExhaustedError("full"));
+  const absl::Status status = Matmul(call).status();
+  EXPECT_EQ(absl::StatusCode::kResourceExhausted, status.code());
+  EXPECT_EQ("full", status.message());
+  EXPECT_EQ(absl::Seconds(50), RetryAfterOf(status));
   EXPECT_THAT(timer_->delays, IsEmpty());
 }
 

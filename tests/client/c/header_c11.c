@@ -1,0 +1,16 @@
+// gemmd.h as a C compiler reads it.
+#include "client/include/gemmd/gemmd.h"
+
+#if defined(__cplusplus) || __STDC_VERSION__ < 201112L
+#error "this file is to be compiled as C11 or later"
+#endif
+
+// Uses each initialiser, so that one that lacks a field is a warning.
+size_t SumOfSizes(void) {
+  gemmd_client_options client = GEMMD_CLIENT_OPTIONS_INIT;
+  gemmd_array array = GEMMD_ARRAY_INIT;
+  gemmd_operand operand = GEMMD_OPERAND_INIT;
+  gemmd_matmul_options matmul = GEMMD_MATMUL_OPTIONS_INIT;
+  gemmd_receipt receipt = GEMMD_RECEIPT_INIT;
+  return client.size + array.size + operand.size + matmul.size + receipt.size;
+}

@@ -1,0 +1,18 @@
+// gemmd.h as a C++ compiler reads it: each struct has the size that C gives it.
+#include <cstdio>
+
+#include "client/include/gemmd/gemmd.h"
+
+extern "C" size_t SumOfSizes(void);
+
+int main() {
+  gemmd_client_options client = GEMMD_CLIENT_OPTIONS_INIT;
+  gemmd_array array = GEMMD_ARRAY_INIT;
+  gemmd_operand operand = GEMMD_OPERAND_INIT;
+  gemmd_matmul_options matmul = GEMMD_MATMUL_OPTIONS_INIT;
+  gemmd_receipt receipt = GEMMD_RECEIPT_INIT;
+  const size_t sum = client.size + array.size + operand.size + matmul.size + receipt.size;
+  if (sum == SumOfSizes()) return 0;
+  std::printf("%zu bytes here, %zu in C\n", sum, SumOfSizes());
+  return 1;
+}
