@@ -12,7 +12,8 @@
 //   store/         matrices that stay            operand_store.h states an operand's states
 //   preload/       files of weights at the start  preload.h
 //   device/        memory, threads, launches     device.h is the seam, cpu_device.h the CPU
-//   tenants/       what each client may take     quota_accounts.h counts what it holds
+//   holdings/      what each client holds        ledger.h counts it, within limits
+//   tenants/       what each client may take     quota.h has its limits
 //   ../kernels/    what multiplies               gemm.h is their public header
 //   observe/       receipts, statistics, logs, the clock
 //   trace/         when requests' stages ran    trace_ring.h remembers, otlp_exporter.h sends

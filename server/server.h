@@ -14,6 +14,7 @@
 #include "server/auth/policy_file.h"
 #include "server/devices.h"
 #include "server/drain.h"
+#include "server/holdings/quotas.h"
 #include "server/net/connection_table.h"
 #include "server/observability.h"
 #include "server/observe/slow_log.h"
@@ -28,7 +29,6 @@
 #include "server/rpc/services/operands_service.h"
 #include "server/rpc/services/regions_service.h"
 #include "server/store/operand_store.h"
-#include "server/tenants/quota_accounts.h"
 #include "server/trace/tracer.h"
 #include "server/verification/verifier.h"
 
@@ -92,7 +92,7 @@ class Server {
   const GrpcServerOptions rpc_;
 
   AuditLog audit_;
-  QuotaAccounts quotas_;
+  Quotas quotas_;
   OperandStore store_;
   RegionTable regions_;
   Verifier verifier_;

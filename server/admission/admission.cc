@@ -79,12 +79,13 @@ Admission::Admission(const RequestLimits& limits, const Registry* registry, cons
       policy_(std::move(policy)) {
   for (const ServedDevice& served : router->devices()) {
     const HostMemoryLimits host = served.device->host_memory_limits();
-    shares_[served.device] = std::make_unique<MemoryShares>(
-        MemoryBytes{served.device->memory().usage().limit_bytes, host.small_bytes, host.large_bytes,
-                    host.ordinary_bytes},
-        policy_.memory_percent, [room = policy_.room] {
-          if (room != nullptr) room->Poke();
-        });
+    const MemoryBytes limits{served.device->memory().usage().limit_bytes, host.small_bytes,
+                             host.large_bytes, host.ordinary_bytes};
+    shares_[served.device] =
+        std::make_unique<Ledger>(MemoryRules(), MemoryShares(limits, policy_.memory_percent),
+                                 nullptr, [room = policy_.room] {
+                                   if (room != nullptr) room->Poke();
+                                 });
   }
 }
 
@@ -127,7 +128,13 @@ bool Admission::IsMemoryInUse() const {
 
 std::uint64_t Admission::HeldBy(const MemoryHolder& holder) const {
   std::uint64_t held = 0;
-  for (const auto& [device, shares] : shares_) held += shares->HeldBy(holder);
+  for (const auto& [device, shares] : shares_) {
+    const auto total_of = [ledger = shares.get()](Party party, const std::string& name) {
+      return MemoryBytes::Of(ledger->UseOf(party, name).amounts).total();
+    };
+    held +=
+        std::max(total_of(Party::kTenant, holder.tenant), total_of(Party::kAddress, holder.peer));
+  }
   return held;
 }
 
@@ -135,7 +142,7 @@ void Admission::AwaitMemory(std::uint64_t request_id, const MatmulCall& call, Ti
                             Carrier carrier, std::uint64_t message_bytes,
                             AdmitCallback done) const {
   // A call that waits takes quota too: its message is here.
-  const auto quota = std::make_shared<QuotaAccounts::Hold>();
+  const auto quota = std::make_shared<Hold>();
   absl::StatusOr<ResolvedHeader> resolved = ResolveHeader(call, carrier);
   absl::Status status = resolved.status();
   std::uint64_t needed_bytes = 0;
@@ -146,7 +153,7 @@ void Admission::AwaitMemory(std::uint64_t request_id, const MatmulCall& call, Ti
       needed_bytes = NeedOf(served, *resolved, offer->footprint).all().total();
       break;
     }
-    absl::StatusOr<QuotaAccounts::Hold> taken = TakeQuota(resolved->call, resolved->problem);
+    absl::StatusOr<Hold> taken = TakeQuota(resolved->call, resolved->problem);
     status = taken.status();
     if (taken.ok()) *quota = *std::move(taken);
   }
@@ -195,14 +202,16 @@ void Admission::NoteWait(TimeNs start, const absl::Status& refusal) const {
   }
 }
 
-absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::AdmitNow(
-    const MatmulCall& request, TimeNs deadline, Carrier carrier, QuotaAccounts::Hold* quota) const {
+absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::AdmitNow(const MatmulCall& request,
+                                                                    TimeNs deadline,
+                                                                    Carrier carrier,
+                                                                    Hold* quota) const {
   const TimeNs start = clock_->Now();
   absl::StatusOr<ResolvedHeader> resolved = ResolveHeader(request, carrier);
   if (!resolved.ok()) return resolved.status();
-  QuotaAccounts::Hold own;
+  Hold own;
   if (quota == nullptr) {
-    absl::StatusOr<QuotaAccounts::Hold> taken = TakeQuota(resolved->call, resolved->problem);
+    absl::StatusOr<Hold> taken = TakeQuota(resolved->call, resolved->problem);
     if (!taken.ok()) return taken.status();
     own = *std::move(taken);
     quota = &own;
@@ -237,13 +246,12 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::AdmitNow(
   return admitted;
 }
 
-absl::StatusOr<QuotaAccounts::Hold> Admission::TakeQuota(const MatmulCall& call,
-                                                         const Problem& problem) const {
-  if (policy_.quotas == nullptr) return QuotaAccounts::Hold();
-  QuotaAmounts amounts = AmountOf(Quantity::kRequests, 1);
+absl::StatusOr<Hold> Admission::TakeQuota(const MatmulCall& call, const Problem& problem) const {
+  if (policy_.quotas == nullptr) return Hold();
+  Amounts amounts = AmountOf(Quantity::kRequests, 1);
   amounts[static_cast<std::size_t>(Quantity::kRequestBytes)] =
       InlineBytes(call, problem) + (IsSentBack(call) ? problem.d.size_bytes() : 0);
-  absl::StatusOr<QuotaAccounts::Hold> hold = policy_.quotas->Take(call.tenant, amounts);
+  absl::StatusOr<Hold> hold = policy_.quotas->Take(call.tenant, amounts);
   policy_.quotas->Report(call.tenant, hold.status());
   return hold;
 }

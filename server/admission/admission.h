@@ -20,7 +20,7 @@
 #include "server/admission/completion.h"
 #include "server/admission/inline_payload.h"
 #include "server/admission/matmul_call.h"
-#include "server/admission/memory_shares.h"
+#include "server/admission/memory_bytes.h"
 #include "server/admission/resident_operands.h"
 #include "server/admission/shared_operands.h"
 #include "server/admission/validation.h"
@@ -28,12 +28,12 @@
 #include "server/cost/cost_model.h"
 #include "server/cost/transport_model.h"
 #include "server/device/device.h"
+#include "server/holdings/quotas.h"
 #include "server/observe/refusal.h"
 #include "server/regions/region_table.h"
 #include "server/scheduling/job.h"
 #include "server/scheduling/router.h"
 #include "server/store/operand_store.h"
-#include "server/tenants/quota_accounts.h"
 
 namespace gemmd {
 
@@ -58,7 +58,8 @@ struct AdmittedMatmul {
   InlinePayload& payload() const { return *completion->held.payload; }
   // The bytes of memory that dropping it gives back.
   std::uint64_t held_bytes() const {
-    return completion->held.charge.total_bytes() + completion->problem.d.size_bytes();
+    return MemoryBytes::Of(completion->held.charge.amounts()).total() +
+           completion->problem.d.size_bytes();
   }
   // Its payload comes later: until Submit() the waits of others are predicted as if it were here.
   void ExpectPayload();
@@ -94,7 +95,7 @@ struct ClientPolicy {
   std::set<std::string> proxies;
   // Tenants whose requests may have high priority; absent: all.
   std::optional<std::set<std::string>> high_priority_tenants;
-  QuotaAccounts* quotas = nullptr;  // of tenants that have quotas; null: nobody is limited by one
+  Quotas* quotas = nullptr;  // of tenants that have quotas; null: nobody is limited by one
 };
 
 // The parts of a server that an admission may be without: null.
@@ -134,7 +135,7 @@ class Admission {
   //   RESOURCE_EXHAUSTED   memory is full now, or the caller's share of it, or others of its tenant
   //                        wait for memory, or a client that holds less does; carries
   //                        RetryAfterMs()
-  //   and what QuotaAccounts::Take() says, once the problem is known
+  //   and what Quotas::Take() says, once the problem is known
   // The first product that uses a resident operand waits until it has landed on the device.
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admit(const MatmulCall& call, TimeNs deadline,
                                                         Carrier carrier) const;
@@ -181,7 +182,9 @@ class Admission {
 
   const RequestLimits& limits() const { return limits_; }
   // Returns what requests hold of the device's memory and of the host's, unread answers included.
-  MemoryBytes HeldOf(const Device* device) const { return shares_.at(device)->held(); }
+  MemoryBytes HeldOf(const Device* device) const {
+    return MemoryBytes::Of(shares_.at(device)->held());
+  }
 
  private:
   // The facts that the header alone decides.
@@ -197,11 +200,9 @@ class Admission {
   // Does what Admit() does, even if others wait and while the server drains. `quota`: what the
   // request holds of its tenant's, to be taken where it is let in; null: it holds nothing yet.
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> AdmitNow(const MatmulCall& call, TimeNs deadline,
-                                                           Carrier carrier,
-                                                           QuotaAccounts::Hold* quota) const;
+                                                           Carrier carrier, Hold* quota) const;
   // Takes the request's part of its tenant's quota.
-  absl::StatusOr<QuotaAccounts::Hold> TakeQuota(const MatmulCall& call,
-                                                const Problem& problem) const;
+  absl::StatusOr<Hold> TakeQuota(const MatmulCall& call, const Problem& problem) const;
   absl::Status CheckPriority(const MatmulCall& call) const;
   absl::StatusOr<ResolvedHeader> ResolveHeader(const MatmulCall& request, Carrier carrier) const;
   // FAILED_PRECONDITION, INVALID_ARGUMENT: see Admit().
@@ -219,7 +220,7 @@ class Admission {
                                                             TimeNs deadline) const;
   // The caller's share of what the request will take.
   struct Share {
-    MemoryShares::Charge charge;
+    Hold charge;
     MemoryBytes result;                    // of it, D's
     bool has_page_locked_operands = true;  // where the device has such memory
   };
@@ -271,7 +272,7 @@ class Admission {
   RegionTable* const regions_;
   Verifier* const verifier_;
   const ClientPolicy policy_;
-  std::map<const Device*, std::unique_ptr<MemoryShares>> shares_;
+  std::map<const Device*, std::unique_ptr<Ledger>> shares_;
   TransportModel transport_;
   std::atomic<std::uint64_t> next_request_id_{1};
   mutable std::atomic<TimeNs> wanted_until_{0};  // see IsMemoryWanted()

@@ -170,16 +170,17 @@ Admission::Need Admission::NeedOf(const ServedDevice& served, const ResolvedHead
 absl::StatusOr<Admission::Share> Admission::TakeShare(const ServedDevice& served,
                                                       const ResolvedHeader& resolved,
                                                       const Footprint& footprint) const {
-  const MemoryHolder holder = HolderOf(resolved.call);
-  MemoryShares* const shares = shares_.at(served.device).get();
+  const MemoryHolder client = HolderOf(resolved.call);
+  const Holder holder{client.tenant, client.peer};
+  Ledger* const shares = shares_.at(served.device).get();
   Need need = NeedOf(served, resolved, footprint);
   Share share;
   share.result = need.result;
-  absl::StatusOr<MemoryShares::Charge> charge = shares->Take(holder, need.all());
+  absl::StatusOr<Hold> charge = shares->Take(holder, need.all().amounts());
   if (!charge.ok() && need.operands.large != 0) {
     // Large operands lie in ordinary memory as well, if more slowly; a result does if it must.
     need.operands.ordinary = std::exchange(need.operands.large, 0);
-    charge = shares->Take(holder, need.all());
+    charge = shares->Take(holder, need.all().amounts());
     share.has_page_locked_operands = false;
   }
   if (!charge.ok()) return charge.status();
@@ -277,7 +278,7 @@ absl::Status Admission::AllocateHost(const ResolvedHeader& resolved, Share* shar
   absl::StatusOr<HostBuffer> d = device->AllocateResult(problem.d);
   if (!d.ok()) return d.status();
   completion->d = *std::move(d);
-  Attach(share->charge.Split(share->result), &completion->d);
+  Attach(share->charge.Split(share->result.amounts()), &completion->d);
   return absl::OkStatus();
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 // The memory that a sampled product keeps while it waits, in the order of Holdings.
 struct SampleMemory {
-  MemoryShares::Charge charge;
+  Hold charge;
   SharedOperands::Placed placed;
   std::vector<HostPiece> memory;
   std::unique_ptr<InlinePayload> payload;

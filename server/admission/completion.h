@@ -11,14 +11,14 @@
 #include "base/time/clock.h"
 #include "kernels/gemm.h"
 #include "server/admission/inline_payload.h"
-#include "server/admission/memory_shares.h"
+#include "server/admission/memory_bytes.h"
 #include "server/admission/ordering.h"
 #include "server/admission/resident_operands.h"
 #include "server/admission/shared_operands.h"
 #include "server/device/device.h"
+#include "server/holdings/quotas.h"
 #include "server/observe/receipt.h"
 #include "server/store/operand_store.h"
-#include "server/tenants/quota_accounts.h"
 #include "server/verification/verifier.h"
 
 namespace gemmd {
@@ -37,9 +37,9 @@ struct MatmulOutcome {
 // All that an admitted request holds until its end, but for D. Whoever drops it gives it back, the
 // last member first: what counts memory goes after the memory.
 struct Holdings {
-  QuotaAccounts::Hold quota;    // of all but a D that is sent back, which has its own
-  MemoryShares::Charge charge;  // of all but D, whose pieces have theirs
-  HostBuffers buffers;          // of the work
+  Hold quota;           // of all but a D that is sent back, which has its own
+  Hold charge;          // of all but D, whose pieces have theirs
+  HostBuffers buffers;  // of the work
   // The work's planes, where the product is to be verified.
   ResidentPlanes resident;
   SharedOperands shared;

@@ -17,7 +17,7 @@
 #include "absl/status/status.h"
 #include "base/sync/mutex.h"
 #include "base/time/clock.h"
-#include "server/admission/memory_shares.h"
+#include "server/admission/memory_bytes.h"
 #include "server/admission/turns.h"
 
 namespace gemmd {

@@ -206,8 +206,7 @@ absl::Status ConnectionTable::TryToCount(const Tenant& tenant, const std::string
                   [&account](const User& user) { return user.account == account; })) {
     return absl::OkStatus();
   }
-  absl::StatusOr<QuotaAccounts::Hold> hold =
-      quotas_->Take(tenant, AmountOf(Quantity::kConnections, 1));
+  absl::StatusOr<Hold> hold = quotas_->Take(tenant, AmountOf(Quantity::kConnections, 1));
   if (!hold.ok()) return hold.status();
   if (users.size() == kMostUsers) users.erase(users.begin());
   users.push_back({account, *std::move(hold)});

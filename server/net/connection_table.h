@@ -15,10 +15,10 @@
 #include "absl/status/status.h"
 #include "base/sync/mutex.h"
 #include "base/time/clock.h"
+#include "server/holdings/quotas.h"
 #include "server/net/partial_messages.h"
 #include "server/net/reading_progress.h"
 #include "server/observe/progress.h"
-#include "server/tenants/quota_accounts.h"
 #include "server/tenants/tenant.h"
 
 namespace gemmd {
@@ -55,7 +55,7 @@ class ConnectionTable {
   // `reading`: how fast peers must read. `quotas`: of tenants; null: none. Clock and quotas outlive
   // the table.
   ConnectionTable(const Limits& limits, const ProgressLimit& reading, const Clock* clock,
-                  QuotaAccounts* quotas = nullptr)
+                  Quotas* quotas = nullptr)
       : clock_(clock), quotas_(quotas), limits_(limits), reading_(reading) {}
 
   // Other limits from here on. It closes nothing: where more connections are open than may be,
@@ -77,7 +77,7 @@ class ConnectionTable {
   bool Close(const std::string& endpoint, Reopening reopening = Reopening::kLater);
 
   // A call of the tenant came over the connection of that endpoint, which from now on counts in the
-  // tenant's quota of connections until it is closed. Errors as QuotaAccounts::Take(), each time
+  // tenant's quota of connections until it is closed. Errors as Quotas::Take(), each time
   // that there is no room for it. A connection that is not there any more, and one without an
   // endpoint of its own, counts for nobody.
   absl::Status CountFor(const Tenant& tenant, const std::string& endpoint);
@@ -133,7 +133,7 @@ class ConnectionTable {
   // comes last.
   struct User {
     std::string account;
-    QuotaAccounts::Hold hold;
+    Hold hold;
   };
   using Users = std::vector<User>;
 
@@ -151,7 +151,7 @@ class ConnectionTable {
   absl::Status TryToCount(const Tenant& tenant, const std::string& endpoint);
 
   const Clock* const clock_;
-  QuotaAccounts* const quotas_;
+  Quotas* const quotas_;
   Mutex mutex_;
   Limits limits_ ABSL_GUARDED_BY(mutex_);
   ProgressLimit reading_ ABSL_GUARDED_BY(mutex_);

@@ -207,10 +207,9 @@ absl::StatusOr<TimeNs> RegionTable::LeaseOf(std::optional<TimeNs> lease) const {
 
 absl::StatusOr<std::shared_ptr<void>> RegionTable::Take(const Tenant& tenant, std::uint64_t bytes) {
   EndLate();
-  auto quota = std::make_shared<QuotaAccounts::Hold>();
+  auto quota = std::make_shared<Hold>();
   if (options_.quotas != nullptr) {
-    absl::StatusOr<QuotaAccounts::Hold> taken =
-        options_.quotas->Take(tenant, AmountOf(Quantity::kRegions, 1));
+    absl::StatusOr<Hold> taken = options_.quotas->Take(tenant, AmountOf(Quantity::kRegions, 1));
     options_.quotas->Report(tenant, taken.status());
     if (!taken.ok()) return taken.status();
     *quota = *std::move(taken);

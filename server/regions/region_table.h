@@ -16,8 +16,8 @@
 #include "absl/strings/string_view.h"
 #include "base/sync/mutex.h"
 #include "base/time/clock.h"
+#include "server/holdings/quotas.h"
 #include "server/regions/region.h"
-#include "server/tenants/quota_accounts.h"
 #include "server/tenants/tenant.h"
 
 namespace gemmd {
@@ -30,7 +30,7 @@ struct RegionOptions {
   // The limits of each tenant.
   std::uint64_t tenant_regions = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t tenant_bytes = std::numeric_limits<std::uint64_t>::max();
-  QuotaAccounts* quotas = nullptr;  // of tenants, besides; outlives the regions
+  Quotas* quotas = nullptr;  // of tenants, besides; outlives the regions
   TimeNs default_lease = 0;
   TimeNs max_lease = 0;
 };

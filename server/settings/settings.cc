@@ -99,7 +99,7 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t des
 }
 
 StoreOptions OperandOptions(const config::ServerConfig& server, std::uint64_t device_bytes,
-                            const std::vector<Device*>& devices, QuotaAccounts* quotas) {
+                            const std::vector<Device*>& devices, Quotas* quotas) {
   const config::Operands& config = server.operands();
   StoreOptions options;
   options.quotas = quotas;
@@ -171,7 +171,7 @@ MatmulSession::Options SessionOptions(const config::Limits& limits) {
   return options;
 }
 
-RegionOptions SharedMemoryOptions(const config::SharedMemory& config, QuotaAccounts* quotas) {
+RegionOptions SharedMemoryOptions(const config::SharedMemory& config, Quotas* quotas) {
   RegionOptions options;
   options.quotas = quotas;
   options.name_prefix = config.name_prefix();
@@ -207,8 +207,7 @@ WaitingRoom::Bounds WaitingBounds(const config::ServerConfig& config,
   return bounds;
 }
 
-ClientPolicy ClientPolicyOf(const config::ServerConfig& config, WaitingRoom* room,
-                            QuotaAccounts* quotas) {
+ClientPolicy ClientPolicyOf(const config::ServerConfig& config, WaitingRoom* room, Quotas* quotas) {
   ClientPolicy policy;
   policy.quotas = quotas;
   policy.memory_percent = static_cast<int>(config.scheduling().tenant_percent());

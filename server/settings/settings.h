@@ -9,6 +9,7 @@
 #include "server/admission/admission.h"
 #include "server/admission/waiting_room.h"
 #include "server/device/device.h"
+#include "server/holdings/quotas.h"
 #include "server/net/connection_table.h"
 #include "server/observability.h"
 #include "server/observe/slow_log.h"
@@ -18,7 +19,6 @@
 #include "server/rpc/calls/call_watch.h"
 #include "server/rpc/grpc_server.h"
 #include "server/store/operand_store.h"
-#include "server/tenants/quota_accounts.h"
 #include "server/transfer/matmul_session.h"
 #include "server/verification/verifier.h"
 
@@ -38,12 +38,11 @@ Authorizer::Options AuthorizerOptions(const config::ServerConfig& config,
 MatmulSession::Options SessionOptions(const config::Limits& limits);
 
 WaitingRoom::Bounds WaitingBounds(const config::ServerConfig& config, const GrpcServerOptions& rpc);
-ClientPolicy ClientPolicyOf(const config::ServerConfig& config, WaitingRoom* room,
-                            QuotaAccounts* quotas);
+ClientPolicy ClientPolicyOf(const config::ServerConfig& config, WaitingRoom* room, Quotas* quotas);
 // `device_bytes`: the memory of the device that has the most.
 StoreOptions OperandOptions(const config::ServerConfig& config, std::uint64_t device_bytes,
-                            const std::vector<Device*>& devices, QuotaAccounts* quotas);
-RegionOptions SharedMemoryOptions(const config::SharedMemory& config, QuotaAccounts* quotas);
+                            const std::vector<Device*>& devices, Quotas* quotas);
+RegionOptions SharedMemoryOptions(const config::SharedMemory& config, Quotas* quotas);
 // Each time with another seed.
 VerifierOptions VerificationOptionsOf(const config::Verification& config);
 

@@ -25,13 +25,13 @@ OperandStore::OperandStore(const StoreOptions& options, Device* host, const Cloc
       host_(host),
       clock_(clock),
       instance_(instance),
-      budget_(std::make_shared<StoreBudget>(BudgetOf(options), options.proxies, options.quotas)),
+      budget_(BudgetOf(options), options.proxies, options.quotas),
       upload_helpers_(options.upload_threads) {}
 
 OperandStore::~OperandStore() = default;
 
 void OperandStore::SetLimits(const StoreOptions& options) {
-  budget_->SetLimits(BudgetOf(options));
+  budget_.SetLimits(BudgetOf(options));
   upload_grace_ = options.upload_grace;
 }
 
@@ -45,22 +45,22 @@ absl::StatusOr<TimeNs> OperandStore::CheckLease(std::optional<TimeNs> lease) con
 absl::StatusOr<std::shared_ptr<StoreHold>> OperandStore::MakeRoom(
     const Tenant& tenant, std::uint64_t bytes, const std::function<absl::Status()>& allocate) {
   while (true) {
-    StoreBudget::Limit limit = StoreBudget::Limit::kNone;
-    absl::StatusOr<StoreHold> hold = budget_->Reserve(tenant, bytes, &limit);
+    absl::StatusOr<StoreHold> hold = budget_.Reserve(tenant, bytes);
     absl::Status status = hold.status();
     if (status.ok()) {
       status = allocate();
       if (status.ok()) return std::make_shared<StoreHold>(*std::move(hold));
-      hold->Release();
+      *hold = StoreHold();
     }
     if (absl::IsResourceExhausted(status)) {
+      const std::optional<Party> full = RefusedBy(status);
       Garbage garbage;
       const MutexLock lock(mutex_);
       const bool has_room = EvictLocked(
           [&](const Entry& entry) {
-            if (limit == StoreBudget::Limit::kTenant) return entry.tenant == tenant;
-            return limit != StoreBudget::Limit::kAddress ||
-                   budget_->AddressOf(entry.tenant) == budget_->AddressOf(tenant);
+            if (full == Party::kTenant) return entry.tenant == tenant;
+            return full != Party::kAddress ||
+                   budget_.AddressOf(entry.tenant) == budget_.AddressOf(tenant);
           },
           &garbage);
       if (has_room) continue;
@@ -254,8 +254,8 @@ StoreStatistics OperandStore::statistics() const {
   statistics.moved_out_bytes = traffic_->moved_out_bytes;
   statistics.fetched_bytes = traffic_->fetched_bytes;
   statistics.copies_dropped = traffic_->copies_dropped;
-  statistics.reserved_bytes = budget_->used_bytes();
-  statistics.limit_bytes = budget_->limit_bytes();
+  statistics.reserved_bytes = budget_.used_bytes();
+  statistics.limit_bytes = budget_.limit_bytes();
   return statistics;
 }
 

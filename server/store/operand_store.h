@@ -54,7 +54,7 @@ struct StoreOptions {
   // but not below `upload_grace`, which a client needs that has only begun.
   TimeNs upload_lease = 0;
   TimeNs upload_grace = 0;
-  QuotaAccounts* quotas = nullptr;  // of tenants, besides their shares; outlives the store
+  Quotas* quotas = nullptr;  // of tenants, besides their shares; outlives the store
   // With memory of their own: what was uploaded lands on one of them at once. Outlive the store.
   std::vector<Device*> landing_devices;
   // Uploads whose data have at least so many bytes land while they come.
@@ -325,7 +325,7 @@ class OperandStore {
   Device* const host_;
   const Clock* const clock_;
   const std::uint32_t instance_;
-  const std::shared_ptr<StoreBudget> budget_;
+  StoreBudget budget_;
   const std::shared_ptr<StoreTraffic> traffic_ = std::make_shared<StoreTraffic>();
 
   mutable AdaptiveMutex mutex_;

@@ -389,8 +389,8 @@ TEST_F(OperandsTest, TheUnleasedGoForOthersAndTheQuotaHolds) {
   const absl::Status full = a->Put(second).status();
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted) << full;
   EXPECT_EQ(full.message(),
-            "the tenant's quota is full: the operand takes 401000 bytes, and 400000 of 600000 are "
-            "taken");
+            "the tenant's share of bytes of operands is 600000, 400000 are taken, and this takes "
+            "401000");
   ASSERT_TRUE(b->Put(second, absl::ZeroDuration()).ok());
   // Another tenant's operands are as unknown as anything.
   EXPECT_EQ(b->Describe({{}, first.digest()}).status().code(), absl::StatusCode::kNotFound);
@@ -443,11 +443,11 @@ TEST_F(OperandsTest, ATenantHasAShareOfBytesAndNumber) {
          "--operands.tenant-percent=60", "--limits.proxies=127.0.0.1"});
   const auto a = Connect("a", 1);
   EXPECT_EQ(a->Put(Source(Random(DataType::kInt8, 601, 1, 1))).status().message(),
-            "the operand takes 601 bytes; a tenant may keep 600");
+            "the tenant's share of bytes of operands is 600, and this takes 601");
   ASSERT_TRUE(a->Put(Source(Random(DataType::kInt8, 599, 1, 2))).ok());
   ASSERT_TRUE(a->Put(Source(Random(DataType::kInt8, 1, 1, 3))).ok());
   EXPECT_EQ(a->Put(Source(Random(DataType::kInt8, 1, 1, 4))).status().message(),
-            "the tenant's quota is full: it keeps 2 operands and names, and no more");
+            "the tenant's share of operands and names is 2, 2 are taken, and this takes 1");
   EXPECT_TRUE(Connect("b", 1)->Put(Source(Random(DataType::kInt8, 400, 1, 5))).ok());
 }
 
@@ -455,8 +455,8 @@ TEST_F(OperandsTest, AnAddressHasAShareWhateverNamesAreClaimedThere) {
   Start({"--operands.memory-bytes=1000"});
   ASSERT_TRUE(Connect("a", 1)->Put(Source(Random(DataType::kInt8, 500, 1, 1))).ok());
   EXPECT_EQ(Connect("b", 1)->Put(Source(Random(DataType::kInt8, 301, 1, 2))).status().message(),
-            "the share of address 127.0.0.1 is full: the operand takes 301 bytes, and 500 of 800 "
-            "are taken");
+            "the share of address 127.0.0.1 of bytes of operands is 800, 500 are taken, and this "
+            "takes 301");
   EXPECT_TRUE(Connect("b", 1)->Put(Source(Random(DataType::kInt8, 300, 1, 2))).ok());
 }
 

@@ -145,7 +145,7 @@ TEST_F(PreloadTest, WhatCannotBeThereKeepsTheServerFromStarting) {
   expect(error(tensors + ":layer.*"), "has no matrix with a name like \\\"layer.*\\\"");
   expect(error(cut), "cut.safetensors");
   expect(error(tensors, {"--operands.memory-bytes=50"}),
-         "the operand takes 48 bytes; a tenant may keep 40");
+         "the tenant's share of bytes of operands is 40, and this takes 48");
   expect(error(tensors, {"--operands.preload-tenant=no tenant"}),
          "operands.preload_tenant: gemmd-tenant has a character");
   // Two files whose tensors have the same names.

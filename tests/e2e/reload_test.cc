@@ -291,23 +291,23 @@ void ExpectNoMoreOperands(const std::string& flag, const std::string& before,
 void OperandsMemoryBytes(const std::string& flag) {
   ExpectNoMoreOperands(flag, "operands { tenant_percent: 100 }",
                        "operands { tenant_percent: 100 memory_bytes: 1000 }",
-                       "the operand takes 4096 bytes; the server keeps 1000");
+                       "the limit of bytes of operands is 1000, and this takes 4096");
 }
 
 void OperandsTenantBytes(const std::string& flag) {
   ExpectNoMoreOperands(flag, "", "operands { tenant_bytes: 2000 }",
-                       "the operand takes 4096 bytes; a tenant may keep 2000");
+                       "the tenant's share of bytes of operands is 2000, and this takes 4096");
 }
 
 void OperandsTenantPercent(const std::string& flag) {
   ExpectNoMoreOperands(flag, "operands { memory_bytes: 100000 }",
                        "operands { memory_bytes: 100000 tenant_percent: 3 }",
-                       "the operand takes 4096 bytes; a tenant may keep 3000");
+                       "the tenant's share of bytes of operands is 3000, and this takes 4096");
 }
 
 void OperandsMaxOperands(const std::string& flag) {
   ExpectNoMoreOperands(flag, "", "operands { max_operands: 1 }",
-                       "it keeps 1 operands and names, and no more");
+                       "of operands and names is 1, 1 are taken, and this takes 1");
 }
 
 void LogLevel(const std::string& /*flag*/) {

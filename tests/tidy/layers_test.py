@@ -8,10 +8,10 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # A request's way through the server. A folder includes itself and what comes after it.
-LAYERS = ["preload", "observe_http", "rpc", "auth", "transfer", "admission", "scheduling", "cost", "verification", "regions", "store", "device", "tenants"]
+LAYERS = ["preload", "observe_http", "rpc", "auth", "transfer", "admission", "scheduling", "cost", "verification", "regions", "store", "device", "holdings", "tenants"]
 # Plain values, options and connections stand beside the layers: what they may include, and who may
 # include connections.
-LEAVES = {"observe": set(), "options": set(), "trace": {"observe"}, "net": {"observe", "tenants"}}
+LEAVES = {"observe": set(), "options": set(), "trace": {"observe"}, "net": {"observe", "tenants", "holdings"}}
 LISTEN = {"observe_http", "rpc"}
 # Rooms of a package, of which each may include those after it; the package's own folder may stand
 # on either side.

@@ -158,10 +158,10 @@ void EncodeDevice(Device* device, v1::DeviceInfo* wire) {
 }
 
 // All but its name; nothing where it has no quota.
-void EncodeQuota(const Tenant& tenant, const QuotaAccounts& accounts, v1::TenantQuota* wire) {
+void EncodeQuota(const Tenant& tenant, const Quotas& accounts, v1::TenantQuota* wire) {
   if (tenant.quota() == nullptr) return;
   const Quota& quota = *tenant.quota();
-  const QuotaAccounts::Use use = accounts.UseOf(tenant);
+  const Ledger::Use use = accounts.UseOf(tenant);
   for (const Quantity quantity : kAllQuantities) {
     v1::QuotaUse* const each = wire->add_uses();
     each->set_quota(std::string(Name(quantity)));
@@ -174,7 +174,7 @@ void EncodeQuota(const Tenant& tenant, const QuotaAccounts& accounts, v1::Tenant
   if (quota.weight.has_value()) wire->set_weight(*quota.weight);
 }
 
-absl::Status TellQuota(const std::string& name, const Policy& policy, const QuotaAccounts& accounts,
+absl::Status TellQuota(const std::string& name, const Policy& policy, const Quotas& accounts,
                        v1::TenantQuota* wire) {
   constexpr std::size_t kMostCharacters = 4096;
   if (name.size() > kMostCharacters) {

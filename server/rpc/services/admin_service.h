@@ -7,13 +7,13 @@
 #include "gemmd/v1/admin.grpc.pb.h"
 #include "server/admission/admission.h"
 #include "server/admission/tuner.h"
+#include "server/holdings/quotas.h"
 #include "server/observe/statistics.h"
 #include "server/regions/region_table.h"
 #include "server/rpc/calls/costly_calls.h"
 #include "server/rpc/services/raw_service.h"
 #include "server/scheduling/router.h"
 #include "server/store/operand_store.h"
-#include "server/tenants/quota_accounts.h"
 #include "server/trace/tracer.h"
 #include "server/verification/verifier.h"
 
@@ -33,7 +33,7 @@ class AdminService final : public RawService<v1::Admin> {
     const Verifier* verifier = nullptr;
     const gemmd::Statistics* statistics = nullptr;
     const Tracer* tracer = nullptr;
-    const QuotaAccounts* quotas = nullptr;
+    const Quotas* quotas = nullptr;
     const Clock* clock = nullptr;
     std::uint64_t message_bytes = 0;
     std::uint64_t max_queued_jobs = 0;

@@ -98,7 +98,8 @@ TEST_F(MemoryWaitingTest, AHogLeavesRoomForOthers) {
     if (!admitted.ok()) {
       EXPECT_TRUE(admission_->MayWait(admitted.status()));
       EXPECT_TRUE(RetryAfterMs(admitted.status()).has_value());
-      EXPECT_THAT(std::string(admitted.status().message()), HasSubstr("tenant \"hog\" holds"));
+      EXPECT_THAT(std::string(admitted.status().message()),
+                  HasSubstr("the tenant's share of bytes of device"));
       break;
     }
     hog.push_back(*std::move(admitted));
@@ -107,7 +108,7 @@ TEST_F(MemoryWaitingTest, AHogLeavesRoomForOthers) {
   EXPECT_TRUE(Admit(Call("polite", "10.0.0.2")).ok());
   // Another name does not help.
   EXPECT_THAT(std::string(Admit(Call("pig", "10.0.0.1")).status().message()),
-              HasSubstr("address \"10.0.0.1\" holds"));
+              HasSubstr("the share of address 10.0.0.1 of bytes of device"));
 }
 
 TEST_F(MemoryWaitingTest, ClientsBehindAProxyAreToldApartByTheirConnections) {
@@ -123,7 +124,7 @@ TEST_F(MemoryWaitingTest, ClientsBehindAProxyAreToldApartByTheirConnections) {
   MatmulCall call = Call("other", "10.0.0.1");
   call.connection = 1;
   EXPECT_THAT(std::string(admission.Admit(call, kNoDeadline, kCarrier).status().message()),
-              HasSubstr("address \"10.0.0.1 connection 1\" holds"));
+              HasSubstr("the share of address 10.0.0.1 connection 1 of bytes of device"));
   call.connection = 2;
   EXPECT_TRUE(admission.Admit(call, kNoDeadline, kCarrier).ok());
 }
@@ -298,7 +299,7 @@ TEST_F(PageLockedMemory, SmallPlanesTakeTheSmallOnes) {
   }
   EXPECT_THAT(
       std::string(admission.Admit(Call("a", "x", 2), kNoDeadline, kCarrier).status().message()),
-      HasSubstr("holds 6000 bytes of page-locked memory for small planes"));
+      HasSubstr("bytes of page-locked memory for small planes is 8000, 6000 are taken"));
 }
 
 TEST_F(MemoryWaitingTest, NobodyWaitsForWhatNoRequestHolds) {

@@ -7,7 +7,7 @@
 #include "base/time/units.h"
 #include "gtest/gtest.h"
 #include "server/admission/admission.h"
-#include "server/tenants/quota_accounts.h"
+#include "server/holdings/quotas.h"
 #include "server/tenants/retry_after.h"
 #include "tests/testing/fake_alarm.h"
 #include "tests/testing/fake_clock.h"
@@ -80,7 +80,7 @@ class QuotaTest : public ::testing::Test {
         admission_->NextRequestId(), std::move(request), {},
         [this](MatmulOutcome outcome) { outcomes_.push_back(std::move(outcome)); });
   }
-  QuotaAmounts Held(const Tenant& tenant) const { return quotas_.UseOf(tenant).amounts; }
+  Amounts Held(const Tenant& tenant) const { return quotas_.UseOf(tenant).amounts; }
 
   testing::FakeClock clock_;
   testing::FakeDevice device_{&clock_, 1 << 20, 1};
@@ -89,7 +89,7 @@ class QuotaTest : public ::testing::Test {
   Router router_{{{&device_, &scheduler_}}};
   RequestLimits limits_;
   int reported_ = 0;
-  QuotaAccounts quotas_{&clock_, [this](const Tenant&, const absl::Status&) { ++reported_; }};
+  Quotas quotas_{&clock_, [this](const Tenant&, const absl::Status&) { ++reported_; }};
   WaitingRoom room_{Bounds(), &clock_, std::chrono::milliseconds(0)};
   std::unique_ptr<Admission> admission_;
   std::vector<MatmulOutcome> outcomes_;
@@ -99,7 +99,7 @@ TEST_F(QuotaTest, ARequestCountsUntilItEndsAndItsResultUntilItIsSent) {
   const Tenant tenant = With(Limit(Quantity::kRequests, 1));
   absl::StatusOr<Admitted> request = Admit(Call(tenant));
   ASSERT_TRUE(request.ok());
-  EXPECT_EQ(Held(tenant), (QuotaAmounts{1, 3 * kPlaneBytes, 0, 0}));
+  EXPECT_EQ(Held(tenant), (Amounts{1, 3 * kPlaneBytes, 0, 0}));
   const absl::Status refused = Admit(Call(tenant)).status();
   EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
   EXPECT_EQ(refused.message(),
@@ -113,7 +113,7 @@ TEST_F(QuotaTest, ARequestCountsUntilItEndsAndItsResultUntilItIsSent) {
   clock_.Advance(kMillisecond);
   device_.FinishOne();
   ASSERT_EQ(outcomes_.size(), 1U);
-  EXPECT_EQ(Held(tenant), (QuotaAmounts{0, kPlaneBytes, 0, 0}));
+  EXPECT_EQ(Held(tenant), (Amounts{0, kPlaneBytes, 0, 0}));
   outcomes_.clear();
   EXPECT_EQ(quotas_.size(), 0U);
 }
@@ -128,14 +128,14 @@ TEST_F(QuotaTest, ARequestThatIsDroppedGivesAllBack) {
   ASSERT_TRUE(Submit(*std::move(request)).ok());
   device_.FinishOne(absl::InternalError("broken"));
   outcomes_.clear();
-  EXPECT_EQ(Held(tenant), QuotaAmounts{});
+  EXPECT_EQ(Held(tenant), Amounts{});
 }
 
 TEST_F(QuotaTest, ARequestLargerThanTheLimitNeverFits) {
   const Tenant tenant = With(Limit(Quantity::kRequestBytes, 3 * kPlaneBytes - 1));
   const absl::Status status = Admit(Call(tenant)).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << status;
-  EXPECT_EQ(Held(tenant), QuotaAmounts{});
+  EXPECT_EQ(Held(tenant), Amounts{});
 }
 
 TEST_F(QuotaTest, TheDevicesTimeIsOwedAsItWas) {

@@ -311,7 +311,7 @@ class CountedConnectionsTest : public ::testing::Test {
   const absl::StatusOr<ListeningSockets> listening_ = ListeningSockets::Listen("127.0.0.1:0");
   testing::FakeClock clock_;
   int refusals_ = 0;
-  QuotaAccounts quotas_{&clock_, [this](const Tenant&, const absl::Status&) { ++refusals_; }};
+  Quotas quotas_{&clock_, [this](const Tenant&, const absl::Status&) { ++refusals_; }};
   ConnectionTable table_{{99, 99, {}}, {10 * kSecond, 1}, &clock_, &quotas_};
   std::vector<std::unique_ptr<Pair>> pairs_;
 };

@@ -150,7 +150,7 @@ TEST_F(RegionTableTest, ARegionIsItsTenantsAlone) {
 }
 
 TEST_F(RegionTableTest, ARegionCountsInItsTenantsQuotaUntilNobodyUsesIt) {
-  QuotaAccounts quotas(&clock_);
+  Quotas quotas(&clock_);
   RegionOptions options = Options();
   options.quotas = &quotas;
   RegionTable table(options, {&device_}, &clock_, std::chrono::milliseconds(0));

@@ -111,7 +111,7 @@ TEST_F(NamesTest, ANameCountsAsAnOperandWithoutBytes) {
   const absl::Status full = store.SetName(tenant_, ByName("0"), "5", false).status();
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(full.message(),
-            "the tenant's quota is full: it keeps 6 operands and names, and no more");
+            "the tenant's share of operands and names is 6, 6 are taken, and this takes 1");
   EXPECT_EQ(Put(tenant_, StoredMatrix("more")).status().code(),
             absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(store.statistics().reserved_bytes, 5U);

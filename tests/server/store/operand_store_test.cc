@@ -55,8 +55,9 @@ TEST_F(OperandStoreTest, WhatIsKeptStaysWhereTheLimitsFallBelowIt) {
   EXPECT_EQ(store.statistics().limit_bytes, 400u);
   EXPECT_EQ(Put(tenant_, small).status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(BytesOf(tenant_, large.key()), large.bytes);
-  EXPECT_EQ(Put(tenant_, StoredMatrix(std::string(401, 'z'))).status(),
-            absl::InvalidArgumentError("the operand takes 401 bytes; the server keeps 400"));
+  const absl::Status never = Put(tenant_, StoredMatrix(std::string(401, 'z'))).status();
+  EXPECT_EQ(never.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(never.message(), "the limit of bytes of operands is 400, and this takes 401");
   ASSERT_TRUE(store.Release(tenant_, large.key()).ok());
   EXPECT_TRUE(Put(tenant_, small).ok());
 }
@@ -253,7 +254,7 @@ TEST_F(OperandStoreTest, TheUnleasedGoWhenRoomIsNeededAndTheLeasedNever) {
   const absl::Status full = Put(tenant_, third).status();  // the quota is 600
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(full.message(),
-            "the tenant's quota is full: the operand takes 400 bytes, and 500 of 600 are taken");
+            "the tenant's share of bytes of operands is 600, 500 are taken, and this takes 400");
   clock.Advance(9 * kSecond);  // the first's lease is over
   ASSERT_TRUE(Put(tenant_, third).ok());
   EXPECT_FALSE(store.Get(tenant_, first.key()).ok());
@@ -281,14 +282,14 @@ TEST_F(OperandStoreTest, AStoreAndAQuotaTakeWhatFillsThemExactly) {
   ASSERT_TRUE(Put(other_, StoredMatrix(std::string(400, '3'))).ok());
   EXPECT_EQ(store.statistics().reserved_bytes, 1000u);
   EXPECT_EQ(Put(other_, StoredMatrix("4")).status().message(),
-            "the store is full: the operand takes 1 bytes, and 1000 of 1000 are taken");
+            "the limit of bytes of operands is 1000, 1000 are taken, and this takes 1");
   EXPECT_EQ(store.statistics().evictions, 0u);
 }
 
 TEST_F(OperandStoreTest, WhatNeverFitsIsTheRequestsFault) {
   const absl::Status status = Put(tenant_, StoredMatrix(std::string(601, 'x'))).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
-  EXPECT_EQ(status.message(), "the operand takes 601 bytes; a tenant may keep 600");
+  EXPECT_EQ(status.message(), "the tenant's share of bytes of operands is 600, and this takes 601");
 }
 
 TEST_F(OperandStoreTest, TheNumberOfOperandsIsBounded) {
@@ -296,12 +297,12 @@ TEST_F(OperandStoreTest, TheNumberOfOperandsIsBounded) {
   ASSERT_TRUE(Put(other_, StoredMatrix("1"), 0).ok());
   for (char c = 'a'; c < 'g'; ++c) ASSERT_TRUE(Put(tenant_, StoredMatrix(std::string(1, c))).ok());
   EXPECT_EQ(Put(tenant_, StoredMatrix("z")).status().message(),
-            "the tenant's quota is full: it keeps 6 operands and names, and no more");
+            "the tenant's share of operands and names is 6, 6 are taken, and this takes 1");
   EXPECT_TRUE(store.Get(other_, StoredMatrix("1").key()).ok());  // though its lease is over
   ASSERT_TRUE(Put(other_, StoredMatrix("2")).ok());
   ASSERT_TRUE(store.Renew(other_, StoredMatrix("1").key(), kSecond).ok());
   EXPECT_EQ(Put(other_, StoredMatrix("3")).status().message(),
-            "the store is full: it keeps 8 operands and names, and no more");
+            "the limit of operands and names is 8, 8 are taken, and this takes 1");
   clock.Advance(10 * kSecond);
   EXPECT_TRUE(Put(tenant_, StoredMatrix("z")).ok());
   EXPECT_TRUE(Put(other_, StoredMatrix("3")).ok());
@@ -419,8 +420,8 @@ TEST(OperandStore, AnAddressHasOneShareWhateverNamesItsClientsClaim) {
   const absl::Status full = put(second, 'd');
   EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(full.message(),
-            "the share of address 10.0.0.1 is full: the operand takes 300 bytes, and 600 of 600 "
-            "are taken");
+            "the share of address 10.0.0.1 of bytes of operands is 600, 600 are taken, and this "
+            "takes 300");
   EXPECT_TRUE(put(Tenant::Named("second")->At("10.0.0.2"), 'd').ok());
   ASSERT_TRUE(fixture.store.Release(first, StoredMatrix(std::string(300, 'a')).key()).ok());
   // A tenant that proves its name has that name's share, wherever it is, and so have clients of a

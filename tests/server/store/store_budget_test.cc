@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "server/holdings/quotas.h"
+#include "tests/testing/fake_clock.h"
 
 namespace gemmd {
 namespace {
@@ -27,7 +29,7 @@ TEST(StoreBudget, LimitsChangeWhileOperandsComeAndGo) {
   for (unsigned seed = 0; seed < 20; ++seed) {
     std::mt19937 random(seed);
     StoreBudget::Limits limits{{8, 1000}, {6, 600}, {6, 600}};
-    const auto budget = std::make_shared<StoreBudget>(limits);
+    StoreBudget budget(limits);
     struct Kept {
       Tenant tenant;
       std::uint64_t bytes;
@@ -39,7 +41,7 @@ TEST(StoreBudget, LimitsChangeWhileOperandsComeAndGo) {
         limits.all = {random() % 12, random() % 2000};
         limits.tenant = {random() % 8, random() % 1000};
         limits.address = {random() % 8, random() % 1000};
-        budget->SetLimits(limits);
+        budget.SetLimits(limits);
       } else if (what == 1 && !kept.empty()) {
         std::swap(kept[random() % kept.size()], kept.back());
         kept.pop_back();
@@ -54,8 +56,7 @@ TEST(StoreBudget, LimitsChangeWhileOperandsComeAndGo) {
           if (each.tenant == tenant) Count(each.bytes, &own);
           if (each.tenant.address() == tenant.address()) Count(each.bytes, &address);
         }
-        StoreBudget::Limit limit = StoreBudget::Limit::kNone;
-        absl::StatusOr<StoreHold> hold = budget->Reserve(tenant, bytes, &limit);
+        absl::StatusOr<StoreHold> hold = budget.Reserve(tenant, bytes);
         ASSERT_EQ(hold.ok(), Fits(all, bytes, limits.all) && Fits(own, bytes, limits.tenant) &&
                                  Fits(address, bytes, limits.address))
             << seed << ", " << step << ": " << hold.status();
@@ -63,10 +64,30 @@ TEST(StoreBudget, LimitsChangeWhileOperandsComeAndGo) {
       }
       std::uint64_t sum = 0;
       for (const Kept& each : kept) sum += each.bytes;
-      ASSERT_EQ(budget->used_bytes(), sum) << seed << ", " << step;
-      ASSERT_EQ(budget->limit_bytes(), limits.all.bytes);
+      ASSERT_EQ(budget.used_bytes(), sum) << seed << ", " << step;
+      ASSERT_EQ(budget.limit_bytes(), limits.all.bytes);
     }
   }
+}
+
+// Others' operands would make no room in a quota.
+TEST(StoreBudget, AQuotaRefusesBeforeTheStoreAndShrinksWithIt) {
+  testing::FakeClock clock;
+  Quotas quotas(&clock);
+  Quota quota;
+  quota.account = "a";
+  quota.limits[static_cast<std::size_t>(Quantity::kResidentBytes)] = 100;
+  const Tenant tenant = Tenant::Named("a")->With(std::make_shared<const Quota>(std::move(quota)));
+  StoreBudget budget({{8, 100}, {8, 100}, {8, 100}}, {}, &quotas);
+  absl::StatusOr<StoreHold> hold = budget.Reserve(tenant, 90);
+  ASSERT_TRUE(hold.ok()) << hold.status();
+  EXPECT_TRUE(IsQuotaRefusal(budget.Reserve(tenant, 20).status()));
+  hold->ShrinkTo(10);
+  EXPECT_EQ(budget.used_bytes(), 10U);
+  EXPECT_EQ(quotas.UseOf(tenant).amounts, AmountOf(Quantity::kResidentBytes, 10));
+  *hold = StoreHold();
+  EXPECT_EQ(budget.used_bytes(), 0U);
+  EXPECT_EQ(quotas.size(), 0U);
 }
 
 }  // namespace

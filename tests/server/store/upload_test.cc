@@ -22,7 +22,6 @@ struct TracedUpload {
     const std::uint64_t bytes = content.size();
     OperandForm form;
     form.data = {DataType::kInt8, static_cast<std::int64_t>(bytes), 1, Order::kRowMajor, 1};
-    StoreBudget::Limit limit = StoreBudget::Limit::kNone;
     Upload::Memory memory;
     memory[PlaneName::kData] = {
         {storage.data(), bytes, std::shared_ptr<void>(nullptr, [this](void*) {
@@ -30,17 +29,16 @@ struct TracedUpload {
          })}};
     OperandPlanes<std::vector<Sha256Digest>> chunks;
     chunks[PlaneName::kData] = ChunkDigests(content);
-    upload = std::make_unique<Upload>(
-        form, DigestOf(form, chunks), std::move(memory),
-        std::make_shared<StoreHold>(*budget->Reserve({}, bytes, &limit)), &helpers);
+    upload =
+        std::make_unique<Upload>(form, DigestOf(form, chunks), std::move(memory),
+                                 std::make_shared<StoreHold>(*budget.Reserve({}, bytes)), &helpers);
   }
 
   bool is_released() const { return released_by != std::thread::id(); }
 
   std::string storage;
   std::thread::id released_by;
-  std::shared_ptr<StoreBudget> budget =
-      std::make_shared<StoreBudget>(StoreBudget::Limits{{1, 1 << 30}, {1, 1 << 30}, {}});
+  StoreBudget budget{{{1, 1 << 30}, {1, 1 << 30}, {1, 1 << 30}}};
   ThreadExecutor helpers{3};
   std::unique_ptr<Upload> upload;
 };
@@ -56,7 +54,7 @@ TEST(Upload, AbandonedBetweenChunksGivesItsMemoryBackAtOnce) {
   EXPECT_FALSE(traced.is_released());
   traced.upload->Abandon();
   EXPECT_TRUE(traced.is_released());
-  EXPECT_EQ(traced.budget->used_bytes(), 0u);
+  EXPECT_EQ(traced.budget.used_bytes(), 0u);
   EXPECT_TRUE(
       absl::IsResourceExhausted(Send(traced.upload.get(), 60, std::string(40, '\0')).status()));
 }
@@ -80,7 +78,7 @@ TEST(Upload, AbandonedWhileAChunkComesGivesItsMemoryBackWithTheChunksEnd) {
     bringer.join();
     if (!received.ok() || received->is_last) continue;
     EXPECT_EQ(traced.released_by, bringer_id);
-    EXPECT_EQ(traced.budget->used_bytes(), 0u);
+    EXPECT_EQ(traced.budget.used_bytes(), 0u);
     traced.upload->WaitUntilStill();
     return;
   }
@@ -98,7 +96,7 @@ TEST(Upload, AbandonedWhileItIsFinishedIsDropped) {
   EXPECT_TRUE(
       absl::IsResourceExhausted(traced.upload->Finish(std::make_shared<StoreTraffic>()).status()));
   EXPECT_TRUE(traced.is_released());
-  EXPECT_EQ(traced.budget->used_bytes(), 0u);
+  EXPECT_EQ(traced.budget.used_bytes(), 0u);
   traced.upload->SetEnded(absl::OkStatus(), 0);
   traced.upload->WaitUntilStill();
 }

@@ -1,4 +1,4 @@
-#include "server/tenants/quota_accounts.h"
+#include "server/holdings/quotas.h"
 
 #include <limits>
 #include <map>
@@ -18,7 +18,6 @@ namespace gemmd {
 namespace {
 
 using absl::StatusCode;
-using Hold = QuotaAccounts::Hold;
 
 Tenant With(Quota quota, const std::string& name = "a") {
   quota.account = name;
@@ -37,7 +36,7 @@ Tenant Paying(double device_share, const std::string& name = "a") {
   return With(quota, name);
 }
 
-class QuotaAccountsTest : public ::testing::Test {
+class QuotasTest : public ::testing::Test {
  protected:
   absl::StatusOr<Hold> Take(const Tenant& tenant, Quantity quantity, std::uint64_t amount) {
     return accounts_.Take(tenant, AmountOf(quantity, amount));
@@ -48,19 +47,19 @@ class QuotaAccountsTest : public ::testing::Test {
 
   testing::FakeClock clock_;
   std::vector<std::string> reported_;
-  QuotaAccounts accounts_{&clock_, [this](const Tenant& tenant, const absl::Status& status) {
-                            reported_.push_back(absl::StrCat(tenant.key(), ": ", status.message()));
-                          }};
+  Quotas accounts_{&clock_, [this](const Tenant& tenant, const absl::Status& status) {
+                     reported_.push_back(absl::StrCat(tenant.key(), ": ", status.message()));
+                   }};
 };
 
-TEST_F(QuotaAccountsTest, WhoHasNoQuotaIsNotCounted) {
+TEST_F(QuotasTest, WhoHasNoQuotaIsNotCounted) {
   const Tenant free = *Tenant::Named("free");
   const auto hold = Take(free, Quantity::kRequestBytes, std::numeric_limits<std::uint64_t>::max());
   EXPECT_TRUE(hold.ok());
   EXPECT_EQ(accounts_.size(), 0U);
 }
 
-TEST_F(QuotaAccountsTest, ARefusalNamesQuotaUseAndLimit) {
+TEST_F(QuotasTest, ARefusalNamesQuotaUseAndLimit) {
   const Tenant tenant = Limited(Quantity::kResidentBytes, 100);
   const auto held = Take(tenant, Quantity::kResidentBytes, 60);
   ASSERT_TRUE(held.ok());
@@ -80,7 +79,7 @@ TEST_F(QuotaAccountsTest, ARefusalNamesQuotaUseAndLimit) {
   EXPECT_EQ(none.message(), "the tenant's quota of regions is 0");
 }
 
-TEST_F(QuotaAccountsTest, OnlyQuotasRefusalsAreReported) {
+TEST_F(QuotasTest, OnlyQuotasRefusalsAreReported) {
   const Tenant tenant = Limited(Quantity::kRegions, 0);
   accounts_.Report(tenant, absl::OkStatus());
   accounts_.Report(tenant, absl::ResourceExhaustedError("memory is full"));
@@ -89,7 +88,7 @@ TEST_F(QuotaAccountsTest, OnlyQuotasRefusalsAreReported) {
   EXPECT_EQ(reported_, std::vector<std::string>{"a: the tenant's quota of regions is 0"});
 }
 
-TEST_F(QuotaAccountsTest, WhatIsFullOfOneThingIsNotFullOfAnother) {
+TEST_F(QuotasTest, WhatIsFullOfOneThingIsNotFullOfAnother) {
   Quota quota;
   quota.limits = {1, 100, 0, 1};
   const Tenant tenant = With(quota);
@@ -101,7 +100,7 @@ TEST_F(QuotaAccountsTest, WhatIsFullOfOneThingIsNotFullOfAnother) {
 }
 
 // The file was written anew meanwhile.
-TEST_F(QuotaAccountsTest, WhatWasTakenCountsAgainstALimitThatComesLater) {
+TEST_F(QuotasTest, WhatWasTakenCountsAgainstALimitThatComesLater) {
   const auto before = Take(With({}), Quantity::kRequestBytes, 500);
   ASSERT_TRUE(before.ok());
   const Tenant tenant = Limited(Quantity::kRequestBytes, 400);
@@ -110,7 +109,7 @@ TEST_F(QuotaAccountsTest, WhatWasTakenCountsAgainstALimitThatComesLater) {
   EXPECT_TRUE(Request(tenant).ok()) << "what takes no bytes is not refused for them";
 }
 
-TEST_F(QuotaAccountsTest, APartIsHeldForItself) {
+TEST_F(QuotasTest, APartIsHeldForItself) {
   const Tenant tenant = Limited(Quantity::kRequestBytes, 100);
   Hold part;
   {
@@ -118,21 +117,21 @@ TEST_F(QuotaAccountsTest, APartIsHeldForItself) {
     ASSERT_TRUE(whole.ok());
     part = whole->Split(AmountOf(Quantity::kRequestBytes, 30));
   }
-  EXPECT_EQ(accounts_.UseOf(tenant).amounts, (QuotaAmounts{0, 30, 0, 0}));
+  EXPECT_EQ(accounts_.UseOf(tenant).amounts, (Amounts{0, 30, 0, 0}));
   part.Release();
   EXPECT_EQ(accounts_.size(), 0U);
 }
 
-TEST_F(QuotaAccountsTest, AHoldMayOutliveTheAccounts) {
+TEST_F(QuotasTest, AHoldMayOutliveTheAccounts) {
   Hold hold;
   {
-    QuotaAccounts accounts(&clock_);
+    Quotas accounts(&clock_);
     hold = *accounts.Take(With({}), AmountOf(Quantity::kRequests, 1));
   }
   hold.SettleDeviceTime(1);
 }
 
-TEST_F(QuotaAccountsTest, DeviceTimeIsPaidAtTheQuotasRate) {
+TEST_F(QuotasTest, DeviceTimeIsPaidAtTheQuotasRate) {
   const Tenant tenant = Paying(0.25);
   {
     auto hold = Request(tenant);
@@ -152,7 +151,7 @@ TEST_F(QuotaAccountsTest, DeviceTimeIsPaidAtTheQuotasRate) {
   EXPECT_TRUE(Request(tenant).ok());
 }
 
-TEST_F(QuotaAccountsTest, APredictionIsReplacedByWhatTheDeviceDid) {
+TEST_F(QuotasTest, APredictionIsReplacedByWhatTheDeviceDid) {
   const Tenant tenant = Paying(1);
   auto hold = Request(tenant);
   ASSERT_TRUE(hold.ok());
@@ -164,7 +163,7 @@ TEST_F(QuotaAccountsTest, APredictionIsReplacedByWhatTheDeviceDid) {
   EXPECT_TRUE(Request(tenant).ok());
 }
 
-TEST_F(QuotaAccountsTest, WhatNeverRanCostsNothing) {
+TEST_F(QuotasTest, WhatNeverRanCostsNothing) {
   const Tenant tenant = Paying(1);
   {
     auto hold = Request(tenant);
@@ -181,7 +180,7 @@ TEST_F(QuotaAccountsTest, WhatNeverRanCostsNothing) {
   EXPECT_EQ(accounts_.UseOf(tenant).owed, 2000 * kMillisecond);
 }
 
-TEST_F(QuotaAccountsTest, TimesThatAreNoneCountAsNothingOrAsADay) {
+TEST_F(QuotasTest, TimesThatAreNoneCountAsNothingOrAsADay) {
   const Tenant tenant = Paying(1e-6);
   auto hold = Request(tenant);
   hold->OweDeviceTime(std::numeric_limits<double>::quiet_NaN());
@@ -192,7 +191,7 @@ TEST_F(QuotaAccountsTest, TimesThatAreNoneCountAsNothingOrAsADay) {
   EXPECT_EQ(accounts_.UseOf(tenant).owed, 86400LL * 1000 * kMillisecond);
 }
 
-TEST_F(QuotaAccountsTest, NobodyIsRememberedWhoHoldsNothingAndHasPaid) {
+TEST_F(QuotasTest, NobodyIsRememberedWhoHoldsNothingAndHasPaid) {
   for (int i = 0; i < 1000; ++i) {
     auto hold = Request(Paying(1, absl::StrCat("t", i)));
     ASSERT_TRUE(hold.ok());
@@ -206,27 +205,27 @@ TEST_F(QuotaAccountsTest, NobodyIsRememberedWhoHoldsNothingAndHasPaid) {
 
 // Takes, splits, settlements and returns in any order: the accounts have the sums of what is held,
 // nobody has more than a limit, and nothing is refused that fits.
-TEST_F(QuotaAccountsTest, SumsAreRightAfterAnyHistory) {
+TEST_F(QuotasTest, SumsAreRightAfterAnyHistory) {
   for (unsigned seed = 0; seed < 200; ++seed) {
     std::mt19937 random(seed);
-    const QuotaAmounts limits = {5, 1000, 3000, 2};
+    const Amounts limits = {5, 1000, 3000, 2};
     struct Held {
       std::string name;
-      QuotaAmounts amounts;
+      Amounts amounts;
       Hold hold;
     };
     std::vector<Held> held;
-    std::map<std::string, QuotaAmounts> sums;
+    std::map<std::string, Amounts> sums;
     for (int step = 0; step < 300; ++step) {
       const std::string name(1, static_cast<char>('a' + random() % 3));
       Quota quota;
       for (std::size_t i = 0; i < kQuantities; ++i) quota.limits[i] = limits[i];
       const Tenant tenant = With(quota, name);
-      QuotaAmounts& sum = sums[name];
+      Amounts& sum = sums[name];
       switch (random() % 4) {
         case 0:
         case 1: {
-          QuotaAmounts amounts{};
+          Amounts amounts{};
           bool fits = true;
           for (std::size_t i = 0; i < kQuantities; ++i) {
             amounts[i] = random() % 2 * (random() % (limits[i] + 1));
@@ -242,7 +241,7 @@ TEST_F(QuotaAccountsTest, SumsAreRightAfterAnyHistory) {
         case 2: {
           if (held.empty()) break;
           Held& whole = held[random() % held.size()];
-          QuotaAmounts part{};
+          Amounts part{};
           for (std::size_t i = 0; i < kQuantities; ++i) {
             part[i] = random() % (whole.amounts[i] + 1);
             whole.amounts[i] -= part[i];
@@ -270,7 +269,7 @@ TEST_F(QuotaAccountsTest, SumsAreRightAfterAnyHistory) {
 }
 
 // A tenant that always asks gets its rate, and no more than a burst and a request beyond.
-TEST_F(QuotaAccountsTest, ABusyTenantGetsItsRate) {
+TEST_F(QuotasTest, ABusyTenantGetsItsRate) {
   for (unsigned seed = 0; seed < 50; ++seed) {
     std::mt19937 random(seed);
     const double share = 0.05 * static_cast<double>(1 + random() % 40);
