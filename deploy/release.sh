@@ -147,8 +147,9 @@ run_ci() { .ci/run --whole; }
 build_binaries() {
   local folder=gemmd-$version-linux-amd64
   mapfile -t cache < <(deploy/bazel_cache.sh)
-  bazel build --config=opt "${cache[@]}" //server:gemmd //client/cli:gemm
+  bazel build --config=opt "${cache[@]}" //server:gemmd //client/cli:gemm //client/c:libgemmd
   install -D -s -t "$work/$folder/bin" bazel-bin/server/gemmd bazel-bin/client/cli/gemm
+  client/c/install.sh bazel-bin/client/c/libgemmd.so.0 client/include/gemmd/gemmd.h "$version" "$work/$folder"
   cp LICENSE README.md CHANGELOG.md "$work/$folder"
   local said
   for said in "$("$work/$folder/bin/gemmd" --version)" "$("$work/$folder/bin/gemm" --version)"; do
