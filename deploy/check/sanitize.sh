@@ -10,6 +10,7 @@ case ${1:-} in
 asan)
   targets=(//tests/client/... //tests/e2e/... //tests/proto/... //tests/server/...)
   declare -A reasons=(
+    [loads_library]="loads libgemmd.so, which the system's g++ links without a sanitizer's runtime"
     [plays_hours]="plays hours of arrivals, which takes minutes there; scheduler_test runs the same code"
     [preloads]="preloads a library that counts copies; sanitizers have their own"
     [takes_all_descriptors]="leaves no file descriptor, and UBSan asks for memory through a pipe")
@@ -19,6 +20,7 @@ tsan)
   declare -A reasons=(
     [computes]="minutes of arithmetic there; its subject is bits, not threads"
     [plays_hours]="plays hours of arrivals on one thread: nothing to race with"
+    [loads_library]="loads libgemmd.so, which the system's g++ links without a sanitizer's runtime"
     [links_grpc]="gRPC and absl::Mutex come uninstrumented: false reports"
     [runs_fibers]="runs kernels in the emulator, whose fibers were never tried under it")
   ;;

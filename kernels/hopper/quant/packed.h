@@ -181,7 +181,7 @@ constexpr int ScaleBytes(CodeFormat format) {
   return kStripLines * ScalesOf(format) * ScaleSize(format);
 }
 constexpr int ZeroBytes(CodeFormat format) { return kStripLines * ScalesOf(format); }
-// Of the plane that moves codes: offsets, or zero points.
+// Bytes of a unit's offsets, or of its zero points.
 constexpr int ShiftBytes(CodeFormat format) {
   return HasOffsets(format) ? ScaleBytes(format) : ZeroBytes(format);
 }

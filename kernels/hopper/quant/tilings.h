@@ -104,7 +104,7 @@ inline constexpr FewTiling kOffsetTilings[] = {
     {16, 4, 4, 1, 4, 3, 4, 1, {1.5, 0.7, 0.3, 0.3}},    // 5: up to 16 rows
 };
 inline constexpr int kOffsetTilingCount = sizeof(kOffsetTilings) / sizeof(kOffsetTilings[0]);
-// Of 32 of K: there are no registers for two groups with their scales and offsets.
+// Offsets of 32 of K: there are no registers for the scales and offsets of two groups.
 inline constexpr FewTiling kFineOffsetTilings[] = {
     {1, 4, 3, 1, 5, 8, 1, 2, {1.5, 0.7, 0.23, 0.415}},    // 0: one row
     {1, 2, 4, 1, 6, 6, 1, 2, {2, 0.7, 0.13, 0.27}},       // 1: of few lines
@@ -116,7 +116,7 @@ inline constexpr FewTiling kFineOffsetTilings[] = {
 };
 inline constexpr int kFineOffsetTilingCount =
     sizeof(kFineOffsetTilings) / sizeof(kFineOffsetTilings[0]);
-// And of codes of 8 bits.
+// Offsets of 32 of K beside codes of 8 bits.
 inline constexpr FewTiling kOffsetByteTilings[] = {
     {1, 2, 4, 1, 4, 6, 1, 2, {2, 0.95, 0.15, 0.35}},      // 0: one row
     {1, 1, 16, 1, 3, 4, 1, 1, {1.5, 0.7, 0.065, 0.124}},  // 1: of few lines

@@ -232,7 +232,7 @@ class WideRowLoader {
     }
   }
 
-  // Of all of the tile's rows, in each block of a cluster.
+  // Loads the sums of all of the tile's rows: each block of a cluster has them.
   GEMMD_DEVICE void LoadSums(std::uint32_t row_tile, std::int32_t g, std::uint32_t stage) const {
     const std::int64_t nth = std::int64_t{g} * params_.tiles_m + row_tile;
     ptx::BulkLoad(block_.shared + Layout::kRowSumsAt + stage * Layout::kRowSumBytes,

@@ -229,7 +229,7 @@ struct QuantRun {
     }
     return BitsOfScale((static_cast<float>(x & 0xfff) - 1024.0F) / 65536.0F);
   }
-  // Of either sign, and zero now and then, of some steps of a scale.
+  // An offset has either sign, is zero now and then, and is some steps of a scale.
   std::uint32_t OffsetBitsOf(std::int64_t line, std::int64_t block) const {
     const std::uint32_t x = HashOf(5, line, block);
     return x % 16 == 0 ? 0 : BitsOfScale((static_cast<float>(x & 0xfff) - 3072.0F) / 8192.0F);
