@@ -64,8 +64,8 @@ absl::Status SetStrides(absl::string_view field, const gemmd_array& array, Matri
 
 }  // namespace
 
-absl::Status CheckNotNull(absl::string_view field, const void* pointer) {
-  if (pointer != nullptr) return absl::OkStatus();
+absl::Status CheckGiven(absl::string_view field, bool is_given) {
+  if (is_given) return absl::OkStatus();
   return Refuse(field, "NULL", "it is needed");
 }
 

@@ -18,7 +18,11 @@
 
 namespace gemmd::client::c {
 
-absl::Status CheckNotNull(absl::string_view field, const void* pointer);
+absl::Status CheckGiven(absl::string_view field, bool is_given);
+template <typename Pointer>
+absl::Status CheckNotNull(absl::string_view field, Pointer pointer) {
+  return CheckGiven(field, pointer != nullptr);
+}
 absl::Status CheckRange(absl::string_view field, std::int64_t value, std::int64_t least,
                         std::int64_t most);
 

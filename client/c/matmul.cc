@@ -195,6 +195,16 @@ Outcome ResultOf(absl::StatusOr<Product> product, const std::optional<Target>& t
   return result;
 }
 
+// Likewise, where there may be no memory for it.
+Outcome OutcomeOf(absl::StatusOr<Product> product, const std::optional<Target>& target) {
+  Outcome no_memory = absl::ResourceExhaustedError("this process has no memory for it");
+  try {
+    return ResultOf(std::move(product), target);
+  } catch (const std::bad_alloc&) {
+    return no_memory;
+  }
+}
+
 // Begins a product. Where it returns OK, `done` runs once.
 absl::Status Begin(gemmd_client* client, const gemmd_operand* a, const gemmd_operand* b,
                    const gemmd_matmul_options* options, std::function<void(Outcome)> done,
@@ -206,15 +216,7 @@ absl::Status Begin(gemmd_client* client, const gemmd_operand* a, const gemmd_ope
   std::shared_ptr<Delivery> delivery =
       Delivery::Create([calls = client->calls, flight, target,
                         done = std::move(done)](std::optional<absl::StatusOr<Product>> product) {
-        if (product.has_value()) {
-          Outcome outcome = absl::ResourceExhaustedError("this process has no memory for it");
-          try {
-            outcome = ResultOf(*std::move(product), *target);
-          } catch (const std::bad_alloc&) {
-            // The outcome says so already.
-          }
-          done(std::move(outcome));
-        }
+        if (product.has_value()) done(OutcomeOf(*std::move(product), *target));
         calls->End(flight);
       });
   absl::StatusOr<Request> request = RequestOf(*client, a, b, options, delivery);
