@@ -195,7 +195,7 @@ Outcome ResultOf(absl::StatusOr<Product> product, const std::optional<Target>& t
   return result;
 }
 
-// Likewise, where there may be no memory for it.
+// Returns ResultOf(), or an error where there is no memory for that.
 Outcome OutcomeOf(absl::StatusOr<Product> product, const std::optional<Target>& target) {
   Outcome no_memory = absl::ResourceExhaustedError("this process has no memory for it");
   try {
