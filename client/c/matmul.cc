@@ -254,7 +254,7 @@ absl::Status MultiplyAsync(gemmd_client* client, const gemmd_operand* a, const g
                            const gemmd_matmul_options* options, gemmd_matmul_callback callback,
                            void* context, gemmd_call** call) {
   if (call != nullptr) *call = nullptr;
-  if (callback == nullptr) return CheckNotNull("callback", nullptr);
+  if (absl::Status s = CheckNotNull("callback", callback); !s.ok()) return s;
   // Made before the product begins, because afterwards nothing may fail.
   auto handle = std::make_unique<gemmd_call>();
   absl::Status begun = Begin(

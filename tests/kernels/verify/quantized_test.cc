@@ -1,9 +1,11 @@
 // Freivalds' check of quantized products: right ones of every format pass, and wrong ones do not.
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_replace.h"
 #include "gtest/gtest.h"
@@ -123,6 +125,36 @@ TEST(QuantizedFreivaldsPlanes, WhatVanishesIsExplained) {
       std::move(a), draws.Lines(format, 3, 64, false), 2, 3, 64, DataType::kF32, DataType::kF32);
   Compute(&product);
   EXPECT_LE(Residual(&product, 1), 1);
+}
+
+std::vector<std::uint8_t> FourTimes(float value) {
+  std::vector<std::uint8_t> bytes(4 * sizeof value);
+  for (std::size_t i = 0; i < 4; ++i) std::memcpy(&bytes[i * sizeof value], &value, sizeof value);
+  return bytes;
+}
+
+// Codes times scales and offsets may be summed apart, so their own rounding is explained where both
+// cancel; what is more is not.
+TEST(QuantizedFreivaldsPlanes, AnOffsetThatCancelsCodesCountsBoth) {
+  Draws draws(7);
+  testing::QuantizedOperand a = draws.Lines(*FindQuantFormat("uint8-g32-offset"), 2, 64, true);
+  a.scaling.order = ScaleOrder::kAlongK;
+  a.quantized.scales = FourTimes(1);
+  a.quantized.offsets = FourTimes(-3);
+  a.layout = {DataType::kUint8, 2, 64, Order::kRowMajor, 64};
+  a.transpose = false;
+  a.codes.assign(128, 3);
+  testing::QuantizedOperand b = draws.Lines(*FindQuantFormat("mxfp8-e4m3"), 3, 64, false);
+  std::fill(b.codes.begin(), b.codes.end(), std::uint8_t{0x38});                       // 1
+  std::fill(b.quantized.scales.begin(), b.quantized.scales.end(), std::uint8_t{127});  // 1
+  QuantizedProduct product = testing::MakeQuantizedProduct(std::move(a), std::move(b), 2, 3, 64,
+                                                           DataType::kF32, DataType::kF32);
+  Compute(&product);
+  // An element's 64 products have magnitudes of 6 together: 384, of which 2^-19 is 0.0007.
+  for (const auto& [error, is_explained] : {std::pair(0.0005, true), std::pair(0.1, false)}) {
+    StoreElement(product.problem.d, product.d.data(), 1, 1, error);
+    EXPECT_EQ(Residual(&product, 1) <= 1, is_explained) << error;
+  }
 }
 
 TEST(QuantizedFreivaldsPlanes, ANanScaleMakesItsRowNan) {

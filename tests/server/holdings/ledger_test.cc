@@ -277,7 +277,7 @@ void Play(const LedgerRules& rules, unsigned seed, int steps) {
   EXPECT_GT(refused, 0U);
   held.clear();
   EXPECT_EQ(ledger.held(), Amounts{});
-  // Whoever owed has paid by now, and the next to end sees it.
+  // All debts are paid by now. The end of a hold makes the ledger forget who owed them.
   clock.Advance(kSecond);
   ledger.SetLimits(kNoLimits);
   EXPECT_TRUE(ledger.Take({"last", std::nullopt}, {1}).ok());
