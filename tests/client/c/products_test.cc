@@ -1,5 +1,7 @@
 // Products, receipts and matrices that stay, through the C interface.
 #include <cmath>
+#include <regex>
+#include <string>
 #include <thread>
 
 #include "tests/client/c/c_fixture.h"
@@ -114,6 +116,19 @@ TEST_F(ProductsTest, WithoutElements) {
   EXPECT_EQ((std::vector<float>{0, 0, 0, 0}), Multiply(OperandOf(a_), OperandOf(b_)));
 }
 
+// The sum of a receipt's stages of that name, which JSON has beside their own time.
+double ExposedUs(const std::string& json, const std::string& name) {
+  const std::regex stage("\\{[^{}]*\"name\":\"" + name + "\"[^{}]*\\}");
+  const std::regex exposed("\"exposed_us\":([0-9.e+-]+)");
+  double sum = 0;
+  for (std::sregex_iterator each(json.begin(), json.end(), stage), end; each != end; ++each) {
+    const std::string text = each->str();
+    std::smatch number;
+    if (std::regex_search(text, number, exposed)) sum += std::stod(number[1]);
+  }
+  return sum;
+}
+
 TEST_F(ProductsTest, Receipts) {
   const gemmd_operand a = OperandOf(a_);
   const gemmd_operand b = OperandOf(b_);
@@ -132,6 +147,9 @@ TEST_F(ProductsTest, Receipts) {
   EXPECT_TRUE(std::isnan(receipt.joules));
   EXPECT_TRUE(std::isnan(receipt.verification_residual));
   const std::string json = gemmd_result_receipt_json(result);
+  EXPECT_EQ(ExposedUs(json, "COMPUTE"), receipt.compute_us);
+  EXPECT_EQ(ExposedUs(json, "QUEUE"), receipt.queue_us);
+  EXPECT_NE(receipt.compute_us, receipt.queue_us);
   EXPECT_NE(std::string::npos, json.find("\"device\":\"cpu\""));
   EXPECT_NE(std::string::npos, json.find("\"client\":{\"attempts\":1,"));
   receipt.size = 8;
