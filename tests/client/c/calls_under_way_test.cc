@@ -1,4 +1,4 @@
-// What freeing a client cancels and waits for.
+// Freeing a client cancels the products that began, and lets no other begin.
 #include "client/c/calls_under_way.h"
 
 #include <memory>
