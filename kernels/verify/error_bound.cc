@@ -10,6 +10,7 @@ namespace {
 
 constexpr double kTf32Rounding = 0x1p-9;  // of two operands
 constexpr double kReduced = 0x1p-9;
+constexpr double kTableRounding = 0x1p-17;
 
 // Returns whether the kernel may multiply codes of fp8. Kernels of the default class decode them.
 bool UsesTensorCores(const Accuracy& accuracy) { return accuracy.is_fast || accuracy.is_reduced; }
@@ -21,6 +22,12 @@ bool MayMultiplyFp8(const Problem& problem, const Accuracy& accuracy) {
          (problem.accumulate == DataType::kF32 && UsesTensorCores(accuracy));
 }
 
+// Returns whether tensor cores may multiply the numbers of B's table as sums of two of A's type.
+bool MayRoundTable(const Problem& problem) {
+  return (problem.b.type == DataType::kNf4 || problem.b.type == DataType::kBnbFp4) &&
+         (problem.a.type == DataType::kBf16 || problem.a.type == DataType::kF16);
+}
+
 double Fp8Loss(double k) { return (k / 32 + 4) * 0x1p-13; }
 
 double LossOf(const Problem& problem, const Accuracy& accuracy) {
@@ -28,7 +35,9 @@ double LossOf(const Problem& problem, const Accuracy& accuracy) {
   if (problem.accumulate == DataType::kF16) return (k + 4) * 0x1p-11;
   if (MayMultiplyFp8(problem, accuracy)) return Fp8Loss(k);
   if (IsDequantized(problem)) {
-    if (problem.accumulate == DataType::kF32) return (k / 8 + 8) * 0x1p-23;
+    if (problem.accumulate == DataType::kF32) {
+      return (k / 8 + 8) * 0x1p-23 + (MayRoundTable(problem) ? kTableRounding : 0);
+    }
     return (k / 8 + 8) * 0x1p-52 + (problem.d.type == DataType::kF64 ? 0 : 0x1p-24);
   }
   switch (problem.a.type) {
@@ -64,6 +73,7 @@ double WorstOf(const Problem& problem, const Accuracy& accuracy) {
     if (problem.d.type == DataType::kF16) sum += 0x1p-11;
   }
   if (problem.a.type == DataType::kTf32) sum += kTf32Rounding;
+  if (MayRoundTable(problem)) sum += kTableRounding;
   if (UsesTensorCores(accuracy) && MayMultiplyFp8(problem, accuracy)) {
     sum += 33 * 0x1p-13 * (accuracy.is_reduced ? std::ceil(k / 32) : 4);
   }

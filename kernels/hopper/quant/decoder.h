@@ -179,6 +179,8 @@ struct OfFormat {
   static constexpr int kScaleBytes = ScaleBytes(kFormat);
   static constexpr int kShiftBytes = ShiftBytes(kFormat);
   static constexpr bool kHasOffsets = HasOffsets(kFormat);
+  static constexpr bool kHasTable = HasTable(kFormat);
+  static constexpr int kTerms = TraitsOf(kFormat).terms;
   static constexpr bool kHasNan = false;
   static constexpr bool kHasOddCodes = false;
 };
@@ -523,6 +525,17 @@ struct Nvfp4Decoder : OfFormat<CodeFormat::kNvfp4> {
     return (sent & 0x7f) == 0x7f ? 0x7fff7fff : scale;
   }
 };
+
+// The fragments of a step: one of each term.
+template <bool kAny, class Decoder>
+GEMMD_DEVICE void DecodeStep(Decoder& decoder, const std::uint32_t (&words)[Decoder::kStepWords],
+                             int step, std::uint32_t (&fragments)[Decoder::kTerms][4]) {
+  if constexpr (Decoder::kHasTable) {
+    decoder.DecodeTerms(words, fragments);
+  } else {
+    decoder.template Decode<kAny>(words, step, fragments[0]);
+  }
+}
 
 // Word w of four.
 GEMMD_DEVICE std::uint32_t WordOf(const ptx::Vector4& words, int w) {

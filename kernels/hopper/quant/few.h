@@ -25,6 +25,7 @@
 #include "kernels/hopper/quant/few_loaders.h"
 #include "kernels/hopper/quant/finish.h"
 #include "kernels/hopper/quant/params.h"
+#include "kernels/hopper/quant/table_decoder.h"
 #include "kernels/mma/ring.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/bits.h"
@@ -67,6 +68,10 @@ class FewWarp {
     sums_at_ = ptx::Keep(block.SumsOf(0, strip_of_block) +
                          split_ * Layout::kGroups * Layout::kGroupSumBytes);
     sums_full_ = ptx::Keep(block.SumsFull(0, strip_of_block / Layout::kAdderStrips));
+    if constexpr (Decoder::kHasTable) {
+      GEMMD_UNROLL
+      for (int q = 0; q < Layout::kGroups; ++q) decoder_[q].SetTable(shared + Layout::kTableAt);
+    }
   }
 
   GEMMD_DEVICE void Run() {
@@ -86,9 +91,10 @@ class FewWarp {
   static constexpr int kLoads = Layout::kColumns == 8 ? 4 : 8;     // of ldmatrix, a group
   static constexpr int kOwnSlabs = Layout::kGroups * kGroupSlabs;  // of a turn
   // A's fragments of a turn are loaded at the end of the one before, unless there are too few
-  // registers for them: for two groups, or beside sums of parts.
-  static constexpr bool kLoadsAhead =
-      Layout::kColumns == 8 || (Layout::kGroups == 1 && Decoder::kParts == 1);
+  // registers for them: for two groups of 16 rows or of two terms, or beside sums of parts.
+  static constexpr bool kLoadsAhead = Layout::kColumns == 8
+                                          ? Layout::kGroups == 1 || Decoder::kTerms == 1
+                                          : Layout::kGroups == 1 && Decoder::kParts == 1;
   static_assert(kLoadsAhead || Decoder::kPartSteps <= kSteps / 2 || !Decoder::kHasParts,
                 "a part is of columns that are loaded together");
   using Columns = std::uint32_t[kLoads][4];
@@ -311,9 +317,12 @@ class FewWarp {
       for (int q = 0; q < kCount; ++q) {
         std::uint32_t words[Decoder::kStepWords];
         TakeWords<Decoder>(words_[q], step, words);
-        std::uint32_t fragment[4];
-        decoder_[q].template Decode<kAny>(words, step, fragment);
-        MultiplyStep(sums[q], fragment, columns[q], step);
+        std::uint32_t fragments[Decoder::kTerms][4];
+        DecodeStep<kAny>(decoder_[q], words, step, fragments);
+        GEMMD_UNROLL
+        for (int term = 0; term < Decoder::kTerms; ++term) {
+          MultiplyStep(sums[q], fragments[term], columns[q], step);
+        }
       }
     }
   }
@@ -554,6 +563,10 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((FewLayout<kTiling, Decoder>::kThreads),
     if (ptx::LaneIndex() == 0) LoadRows(params, block);
     ptx::SyncWarp();
   } else {
+    if constexpr (Decoder::kHasTable) {
+      WriteTable<Decoder::kTerms>(params, block.shared + Layout::kTableAt, ptx::ThreadIndex(),
+                                  kFirstLoader * 32);
+    }
     ptx::SyncThreads();
     // D may be written once a stage of A has come, so the preceding grid must have ended by then.
     // Waiting here costs no issue slots, as polling a stage's mbarrier would.

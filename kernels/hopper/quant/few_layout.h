@@ -5,6 +5,7 @@
 
 #include "kernels/hopper/quant/decoder.h"
 #include "kernels/hopper/quant/packed.h"
+#include "kernels/hopper/quant/table_decoder.h"
 #include "kernels/hopper/quant/tilings.h"
 #include "kernels/ptx/fences.h"
 #include "kernels/ptx/mbarrier.h"
@@ -72,7 +73,10 @@ struct FewLayout {
   static constexpr int kRowsEmpty = kRowsFull + kRowStages * 8;
   static constexpr int kSumsFull = kRowsEmpty + kRowStages * 8;
   static constexpr int kSumsEmpty = kSumsFull + kSumBuffers * kAdders * 8;
-  static constexpr int kSharedBytes = kSumsEmpty + kSumBuffers * kAdders * 8;
+  static constexpr int kBarriersEnd = kSumsEmpty + kSumBuffers * kAdders * 8;
+  static constexpr int kTableAt =
+      Decoder::kHasTable ? (kBarriersEnd + 127) / 128 * 128 : kBarriersEnd;
+  static constexpr int kSharedBytes = kTableAt + (Decoder::kHasTable ? kTableBytes : 0);
 
   // Slabs of a row are lines of the pattern: a warp's must not run over its end.
   static_assert(kRowBytes % 1024 == 0 || kRowBytes < 1024);

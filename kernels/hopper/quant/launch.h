@@ -2,15 +2,19 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "base/numbers/quant/code_table.h"
 #include "kernels/hopper/quant/few.h"
 #include "kernels/hopper/quant/packed_places.h"
 #include "kernels/hopper/quant/row_sums.h"
+#include "kernels/hopper/quant/table_decoder.h"
+#include "kernels/hopper/quant/table_terms.h"
 #include "kernels/hopper/quant/wide.h"
 #include "kernels/kernel.h"
 #include "kernels/ptx/launch.h"
@@ -66,6 +70,11 @@ inline absl::StatusOr<QuantParams> MakeParams(const Problem& problem, const Argu
   params.weights_are_settled = arguments.b_is_settled;
   params.scales_are_bf16 = problem.b_scaling.type == DataType::kBf16;
   params.scales_are_of_lines = ScalesAreOfLines(problem);
+  if (const CodeTable* const table = CodeTableOf(problem.b.type); table != nullptr) {
+    for (std::size_t i = 0; i < table->size(); ++i) {
+      params.table[i] = TermsOf((*table)[i], problem.a.type);
+    }
+  }
   params.m = static_cast<std::int32_t>(problem.m);
   params.n = static_cast<std::int32_t>(problem.n);
   params.k_groups = static_cast<std::int32_t>(GroupsOf(problem.k));
@@ -225,7 +234,9 @@ using IntegerDecoder =
 template <CodeFormat kFormat, class Rows, class F>
 absl::Status WithDecoderOf(const Problem& problem, const F& f) {
   constexpr Code kCode = CodeOf(kFormat);
-  if constexpr (kCode == Code::kE4m3) {
+  if constexpr (kCode == Code::kTable) {
+    return f(TypeTag<TableDecoder<Rows, kFormat>>());
+  } else if constexpr (kCode == Code::kE4m3) {
     return f(TypeTag<E4m3Decoder<Rows, kFormat>>());
   } else if constexpr (kCode == Code::kE5m2) {
     return f(TypeTag<E5m2Decoder<Rows, kFormat>>());

@@ -25,7 +25,7 @@
 // step of 4 bits is a word; a step of 8 bits is two, of registers 0 and 1 and of 2 and 3. Two steps
 // of 6 bits are a word each of their codes' lowest four bits, and a third of the upper two of both.
 // CodePlace() says where a code's bits are: an integer's are together, those of floats lie so that
-// few rotations bring all to their places in bf16.
+// few rotations bring all to their places in bf16, and of codes in a table both halves are a byte.
 // Codes and zero points of int4 are those of uint4, 8 more than they stand for, and those of uint8
 // are those of int8, 128 less. Padding, of N and K to 128, is zeros: its lines are not stored, and
 // where K ends A is zero.
@@ -49,7 +49,8 @@ inline constexpr int kGroupSlabs = kGroupK / kSlabK;
 
 // The type of a code.
 enum class Code : std::uint8_t {
-  kInt4,  // int4 and uint4
+  kInt4,   // int4 and uint4
+  kTable,  // a place in a table of 16 numbers: nf4, bnb_fp4 and iq4_nl
   kE2m1,
   kInt8,  // int8 and uint8
   kE4m3,
@@ -67,6 +68,9 @@ enum class CodeFormat : std::uint8_t {
   kUint4G64Offset,       // of 64
   kUint4G32Offset,       // of 32
   kUint4G32FloatOffset,  // f32 ones of 32
+  kTableG64Float,        // nf4 and bnb_fp4: f32 scales of 64 of K
+  kIq4NlG32,             // iq4_nl: f16 or bf16 scales of 32
+  kIq4NlG32Float,        // f32 ones of 32
   kMxfp4,                // E2M1: E8M0 scales of 32 of K
   kNvfp4,                // E2M1: E4M3 scales of 16 of K, and one f32 for all
   kInt8,                 // int8 and uint8: f32 scales of 128 of K, or of all of it
@@ -87,6 +91,9 @@ inline constexpr CodeFormat kCodeFormats[] = {CodeFormat::kInt4,
                                               CodeFormat::kUint4G64Offset,
                                               CodeFormat::kUint4G32Offset,
                                               CodeFormat::kUint4G32FloatOffset,
+                                              CodeFormat::kTableG64Float,
+                                              CodeFormat::kIq4NlG32,
+                                              CodeFormat::kIq4NlG32Float,
                                               CodeFormat::kMxfp4,
                                               CodeFormat::kNvfp4,
                                               CodeFormat::kInt8,
@@ -105,6 +112,7 @@ struct FormatTraits {
   int scales;      // of a line's group of 128
   int scale_size;  // bytes
   bool has_offsets = false;
+  int terms = 1;  // numbers of f16 or bf16 whose sum a code stands for
 };
 constexpr FormatTraits TraitsOf(CodeFormat format) {
   switch (format) {
@@ -122,6 +130,12 @@ constexpr FormatTraits TraitsOf(CodeFormat format) {
       return {Code::kInt4, 4, 2, true};
     case CodeFormat::kUint4G32FloatOffset:
       return {Code::kInt4, 4, 4, true};
+    case CodeFormat::kTableG64Float:
+      return {Code::kTable, 2, 4, false, 2};
+    case CodeFormat::kIq4NlG32:
+      return {Code::kTable, 4, 2};
+    case CodeFormat::kIq4NlG32Float:
+      return {Code::kTable, 4, 4};
     case CodeFormat::kMxfp4:
       return {Code::kE2m1, 4, 1};
     case CodeFormat::kNvfp4:
@@ -156,7 +170,7 @@ constexpr bool IsChain(CodeFormat format) {
   return format == CodeFormat::kMxfp4 || format == CodeFormat::kNvfp4;
 }
 constexpr int CodeBits(Code code) {
-  if (code == Code::kInt4 || code == Code::kE2m1) return 4;
+  if (code == Code::kInt4 || code == Code::kTable || code == Code::kE2m1) return 4;
   return code == Code::kE3m2 || code == Code::kE2m3 ? 6 : 8;
 }
 constexpr int CodeBits(CodeFormat format) { return CodeBits(CodeOf(format)); }
@@ -169,6 +183,8 @@ constexpr int ScalesOf(CodeFormat format) { return TraitsOf(format).scales; }
 constexpr int ScaleSize(CodeFormat format) { return TraitsOf(format).scale_size; }
 constexpr int ScaleK(CodeFormat format) { return kGroupK / ScalesOf(format); }
 constexpr bool HasOffsets(CodeFormat format) { return TraitsOf(format).has_offsets; }
+constexpr bool HasTable(CodeFormat format) { return CodeOf(format) == Code::kTable; }
+constexpr bool HasTwoTerms(CodeFormat format) { return TraitsOf(format).terms == 2; }
 // Returns whether a group's sum is made of parts, each of what has a scale of its own, which the
 // warp that multiplies adds with their scales and offsets.
 constexpr bool HasParts(CodeFormat format) {
@@ -229,6 +245,8 @@ constexpr int CodePlace(Code code, int step, int j, int half, int bit) {
   const int of_four = 32 * step;
   const int of_eight = 64 * step + 32 * (j / 2);
   switch (code) {
+    case Code::kTable:
+      return of_four + 8 * j + 4 * half + bit;
     case Code::kE2m1:
       return of_four + E2m1Bit(j, half, bit);
     case Code::kInt8:

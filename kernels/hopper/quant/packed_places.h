@@ -60,6 +60,11 @@ inline CodeFormat CodeFormatOf(const Problem& problem) {
       return CodeFormat::kMxE3m2;
     case DataType::kFp6E2M3:
       return CodeFormat::kMxE2m3;
+    case DataType::kNf4:
+    case DataType::kBnbFp4:
+      return CodeFormat::kTableG64Float;
+    case DataType::kIq4Nl:
+      return scaling.type == DataType::kF32 ? CodeFormat::kIq4NlG32Float : CodeFormat::kIq4NlG32;
     default:
       if (scaling.has_offsets) {
         if (scaling.type == DataType::kF32) return CodeFormat::kUint4G32FloatOffset;

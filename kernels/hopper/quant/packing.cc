@@ -5,7 +5,6 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
-#include "base/numbers/quant/code_table.h"
 #include "base/numbers/quant/packed_codes.h"
 #include "kernels/hopper/quant/packed.h"
 #include "kernels/hopper/quant/packed_places.h"
@@ -114,6 +113,7 @@ bool TakesScales(CodeFormat format, const Scaling& scaling) {
     case CodeFormat::kUint4Offset:
     case CodeFormat::kUint4G64Offset:
     case CodeFormat::kUint4G32Offset:
+    case CodeFormat::kIq4NlG32:
       return are_of_group && IsHalf(scaling.type);
     case CodeFormat::kMxfp4:
     case CodeFormat::kMxE4m3:
@@ -127,6 +127,8 @@ bool TakesScales(CodeFormat format, const Scaling& scaling) {
     case CodeFormat::kInt8G32:
     case CodeFormat::kUint8G32Offset:
     case CodeFormat::kUint4G32FloatOffset:
+    case CodeFormat::kTableG64Float:
+    case CodeFormat::kIq4NlG32Float:
       return are_of_group && are_f32;
     case CodeFormat::kInt8:
     case CodeFormat::kE4m3:
@@ -147,6 +149,9 @@ const char* ScalesTaken(CodeFormat format) {
   switch (type) {
     case Code::kInt4:
       return "f16 or bf16 scales of 1 x 32, 1 x 64 or 1 x 128";
+    case Code::kTable:
+      return format == CodeFormat::kTableG64Float ? "f32 scales of 1 x 64"
+                                                  : "f16, bf16 or f32 scales of 1 x 32";
     case Code::kE2m1:
       return "e8m0 scales of 1 x 32, or fp8_e4m3 ones of 1 x 16 with one of the tensor,";
     case Code::kInt8:
@@ -168,10 +173,6 @@ std::string FormatRejection(const Problem& problem) {
   }
   const DataType b = problem.b.type;
   if (!IsQuantizedType(b)) return absl::StrCat("takes B of quantized weights, not ", Name(b));
-  if (CodeTableOf(b) != nullptr) {
-    return absl::StrCat("takes B of integers or floats, not ", Name(b),
-                        ", whose codes have a table");
-  }
   const CodeFormat format = CodeFormatOf(problem);
   if (problem.b_scaling.has_offsets && b != DataType::kUint4 && b != DataType::kUint8) {
     return absl::StrCat("takes offsets beside uint4 and uint8, not ", Name(b));

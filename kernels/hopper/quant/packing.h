@@ -19,6 +19,8 @@ enum class WeightPlane : std::uint8_t { kCodes, kScales, kZeroPoints, kOffsets }
 //   int4, uint4           with f16 or bf16 scales of 32, 64 or 128 along K for each line
 //   uint4                 with offsets of the same, or f32 scales and offsets of 32
 //   uint8                 with f32 scales and offsets of 32
+//   nf4, bnb_fp4          with f32 scales of 64
+//   iq4_nl                with f16, bf16 or f32 scales of 32
 //   int8, uint8           with f32 scales of the same, of 128 x 128, for each line or for all
 //   fp8_e4m3, fp8_e5m2    with f32 scales of 128 along K or those others, or e8m0 ones of 32
 //   fp6_e3m2, fp6_e2m3    with e8m0 scales of 32

@@ -51,6 +51,8 @@ inline absl::Status LaunchPacking(const Problem& problem, WeightPlane plane, con
   switch (CodeOf(places.format)) {
     case Code::kInt4:
       return launch(PackCodes<Code::kInt4>);
+    case Code::kTable:
+      return launch(PackCodes<Code::kTable>);
     case Code::kE2m1:
       return launch(PackCodes<Code::kE2m1>);
     case Code::kInt8:

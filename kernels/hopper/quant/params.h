@@ -17,9 +17,11 @@ struct QuantParams {
   const std::uint8_t* shifts;  // offsets or zero points; null: it has none
   const float* tensor_scale;   // likewise
   const float* row_sums;       // row_sums.h; likewise
-  bool weights_are_settled;    // no launch ahead writes them
-  bool scales_are_bf16;        // and offsets, where they are of 16 bits; else f16
-  bool scales_are_of_lines;    // for all of K; zero points too
+  // Where codes have one: the first term of each number, and in the upper half the second.
+  std::uint32_t table[16];
+  bool weights_are_settled;  // no launch ahead writes them
+  bool scales_are_bf16;      // and offsets, where they are of 16 bits; else f16
+  bool scales_are_of_lines;  // for all of K; zero points too
   // The turn of weights with whose loading the next grid may start; for few rows.
   std::int32_t trigger;
   std::int32_t m;

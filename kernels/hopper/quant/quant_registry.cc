@@ -17,12 +17,15 @@
 #include "kernels/hopper/quant/few_int8_entries.h"
 #include "kernels/hopper/quant/few_int8_g32_entries.h"
 #include "kernels/hopper/quant/few_int8_g64_entries.h"
+#include "kernels/hopper/quant/few_iq4_nl_g32_entries.h"
+#include "kernels/hopper/quant/few_iq4_nl_g32_float_entries.h"
 #include "kernels/hopper/quant/few_mx_e2m3_entries.h"
 #include "kernels/hopper/quant/few_mx_e3m2_entries.h"
 #include "kernels/hopper/quant/few_mx_e4m3_entries.h"
 #include "kernels/hopper/quant/few_mx_e5m2_entries.h"
 #include "kernels/hopper/quant/few_mxfp4_entries.h"
 #include "kernels/hopper/quant/few_nvfp4_entries.h"
+#include "kernels/hopper/quant/few_table_g64_float_entries.h"
 #include "kernels/hopper/quant/few_uint4_g32_float_offset_entries.h"
 #include "kernels/hopper/quant/few_uint4_g32_offset_entries.h"
 #include "kernels/hopper/quant/few_uint4_g64_offset_entries.h"
@@ -40,12 +43,15 @@
 #include "kernels/hopper/quant/wide_int8_entries.h"
 #include "kernels/hopper/quant/wide_int8_g32_entries.h"
 #include "kernels/hopper/quant/wide_int8_g64_entries.h"
+#include "kernels/hopper/quant/wide_iq4_nl_g32_entries.h"
+#include "kernels/hopper/quant/wide_iq4_nl_g32_float_entries.h"
 #include "kernels/hopper/quant/wide_mx_e2m3_entries.h"
 #include "kernels/hopper/quant/wide_mx_e3m2_entries.h"
 #include "kernels/hopper/quant/wide_mx_e4m3_entries.h"
 #include "kernels/hopper/quant/wide_mx_e5m2_entries.h"
 #include "kernels/hopper/quant/wide_mxfp4_entries.h"
 #include "kernels/hopper/quant/wide_nvfp4_entries.h"
+#include "kernels/hopper/quant/wide_table_g64_float_entries.h"
 #include "kernels/hopper/quant/wide_uint4_g32_float_offset_entries.h"
 #include "kernels/hopper/quant/wide_uint4_g32_offset_entries.h"
 #include "kernels/hopper/quant/wide_uint4_g64_offset_entries.h"
@@ -81,8 +87,9 @@ constexpr EntryTraits kInt8 = {"sm90/packed_int8", "int8 or uint8", kBytes};
 constexpr EntryTraits kFp8 = {"sm90/packed_fp8", "fp8_e4m3 or fp8_e5m2", kBytes};
 constexpr EntryTraits kMxfp8 = {"sm90/packed_mxfp8", "mxfp8", kBytes};
 constexpr EntryTraits kMxfp6 = {"sm90/packed_mxfp6", "mxfp6", kSixBits};
-constexpr const EntryTraits* kEntries[] = {&kInt4, &kMxfp4, &kNvfp4, &kInt8,
-                                           &kFp8,  &kMxfp8, &kMxfp6};
+constexpr EntryTraits kTable = {"sm90/packed_table4", "nf4, bnb_fp4 or iq4_nl", kFourBits};
+constexpr const EntryTraits* kEntries[] = {&kInt4, &kTable, &kMxfp4, &kNvfp4,
+                                           &kInt8, &kFp8,   &kMxfp8, &kMxfp6};
 
 const EntryTraits* EntryOf(CodeFormat format) {
   switch (format) {
@@ -94,6 +101,10 @@ const EntryTraits* EntryOf(CodeFormat format) {
     case CodeFormat::kUint4G32Offset:
     case CodeFormat::kUint4G32FloatOffset:
       return &kInt4;
+    case CodeFormat::kTableG64Float:
+    case CodeFormat::kIq4NlG32:
+    case CodeFormat::kIq4NlG32Float:
+      return &kTable;
     case CodeFormat::kMxfp4:
       return &kMxfp4;
     case CodeFormat::kNvfp4:
@@ -135,6 +146,9 @@ Launch* LaunchOf(const Form& form, const LaunchTarget& target) {
     GEMMD_CASE(Uint4G64Offset)
     GEMMD_CASE(Uint4G32Offset)
     GEMMD_CASE(Uint4G32FloatOffset)
+    GEMMD_CASE(TableG64Float)
+    GEMMD_CASE(Iq4NlG32)
+    GEMMD_CASE(Iq4NlG32Float)
     GEMMD_CASE(Mxfp4)
     GEMMD_CASE(Nvfp4)
     GEMMD_CASE(Int8)
@@ -184,7 +198,8 @@ std::string SumsOf(CodeFormat format) {
   if (hopper::quant::IsChain(format)) return "tensor-core-k16:bf16:f32";
   if (!hopper::quant::HasParts(format)) return "k16-in-128:f32";
   const char* const offsets = HasOffsets(format) ? "+rows" : "";
-  return absl::StrCat("k16-in-", hopper::quant::ScaleK(format), "-in-128", offsets, ":f32");
+  const char* const terms = HasTwoTerms(format) ? "k16-of-2" : "k16";
+  return absl::StrCat(terms, "-in-", hopper::quant::ScaleK(format), "-in-128", offsets, ":f32");
 }
 
 class PackedEntry final : public Kernel {

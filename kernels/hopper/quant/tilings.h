@@ -126,8 +126,36 @@ inline constexpr FewTiling kOffsetByteTilings[] = {
 inline constexpr int kOffsetByteTilingCount =
     sizeof(kOffsetByteTilings) / sizeof(kOffsetByteTilings[0]);
 
+// Tilings for codes that have a table, which takes 32 KB of a block's shared memory. Costs of these
+// are fitted to 133 shapes of their own.
+inline constexpr FewTiling kTableTilings[] = {
+    {1, 2, 4, 1, 5, 6, 1, 2, {1.5, 0.7, 0.12, 0.2}},    // 0: one row
+    {1, 4, 3, 1, 4, 6, 1, 2, {1.5, 0.7, 0.185, 0.37}},  // 1: of many lines
+    {1, 1, 16, 1, 4, 4, 1, 1, {2, 0.7, 0.05, 0.1}},     // 2: of few lines
+    {1, 4, 4, 1, 5, 8, 1, 1, {1.5, 0.75, 0.16, 0.2}},   // 3: of long ones
+    {8, 4, 4, 1, 3, 3, 2, 1, {2, 0.7, 0.19, 0.235}},    // 4: up to eight rows
+    {8, 2, 8, 1, 3, 3, 2, 1, {3, 0.7, 0.07, 0.14}},     // 5: of few lines
+    {8, 1, 16, 1, 2, 3, 1, 1, {3, 0.7, 0.05, 0.1}},     // 6: of fewer lines
+    {16, 4, 4, 1, 3, 3, 4, 1, {2, 0.7, 0.26, 0.325}},   // 7: up to 16 rows
+    {16, 2, 8, 1, 2, 2, 2, 1, {2.5, 0.7, 0.14, 0.19}},  // 8: of few lines
+};
+inline constexpr int kTableTilingCount = sizeof(kTableTilings) / sizeof(kTableTilings[0]);
+// Where its numbers have two terms.
+inline constexpr FewTiling kTermTilings[kTableTilingCount] = {
+    {1, 2, 4, 2, 2, 4, 1, 2, {2, 0.7, 0.14, 0.245}},
+    {1, 4, 3, 1, 4, 6, 1, 2, {1.5, 0.7, 0.26, 0.455}},
+    {1, 1, 16, 1, 4, 4, 1, 1, {2.5, 0.7, 0.06, 0.12}},
+    {1, 4, 4, 1, 5, 8, 1, 1, {1.5, 0.7, 0.23, 0.288}},
+    {8, 4, 4, 1, 3, 3, 2, 1, {2, 0.7, 0.24, 0.3}},
+    {8, 2, 8, 1, 3, 3, 2, 1, {2.5, 0.7, 0.14, 0.175}},
+    {8, 1, 16, 1, 2, 3, 1, 1, {3, 0.7, 0.06, 0.12}},
+    {16, 4, 4, 1, 3, 3, 4, 1, {2, 0.7, 0.35, 0.438}},
+    {16, 2, 8, 1, 2, 2, 2, 1, {3, 0.7, 0.18, 0.225}},
+};
+
 constexpr int FewTilingCount(CodeFormat format) {
   const bool has_bytes = CodeBits(format) > 4;
+  if (HasTable(format)) return kTableTilingCount;
   if (IsChain(format)) return kChainTilingCount;
   if (HasOffsets(format)) {
     if (has_bytes) return kOffsetByteTilingCount;
@@ -138,6 +166,7 @@ constexpr int FewTilingCount(CodeFormat format) {
 }
 constexpr FewTiling FewTilingOf(CodeFormat format, int tiling) {
   const bool has_bytes = CodeBits(format) > 4;
+  if (HasTable(format)) return (HasTwoTerms(format) ? kTermTilings : kTableTilings)[tiling];
   if (format == CodeFormat::kNvfp4) return kNvfp4Tilings[tiling];
   if (IsChain(format)) return kChainTilings[tiling];
   if (HasOffsets(format)) {
@@ -224,11 +253,28 @@ inline constexpr WideTiling kWideOffsetByteTilings[kWidePartTilingCount] = {
     {16, 2, 1, 1, 4, 0, 2, {5, 0.85, 0.72, 1.25}},
 };
 
+// Codes that have a table, whose numbers have one term, and two.
+inline constexpr WideTiling kWideTableTilings[kWidePartTilingCount] = {
+    {64, 1, 1, 2, 8, 0, 1, {2, 0.7, 0.58, 0.58}},
+    {64, 2, 2, 2, 4, 0, 1, {4, 0.7, 1.62, 1.62}},
+    {128, 2, 1, 2, 4, 0, 1, {4, 0.7, 1.22, 1.22}},
+    {16, 2, 1, 1, 4, 0, 2, {1.5, 0.7, 0.71, 0.83}},
+};
+inline constexpr WideTiling kWideTermTilings[kWidePartTilingCount] = {
+    {64, 1, 1, 2, 8, 0, 1, {2.5, 0.7, 0.7, 0.7}},
+    {64, 2, 2, 2, 4, 0, 1, {4, 0.7, 2.1, 2.4}},
+    {128, 2, 1, 2, 4, 0, 1, {4, 0.7, 1.62, 1.62}},
+    {16, 2, 1, 1, 4, 0, 2, {1.5, 0.7, 0.73, 1.08}},
+};
+
 constexpr int WideTilingCount(CodeFormat format) {
   return HasParts(format) ? kWidePartTilingCount : kWideTilingCount;
 }
 constexpr WideTiling WideTilingOf(CodeFormat format, int tiling) {
   const bool has_bytes = CodeBits(format) > 4;
+  if (HasTable(format)) {
+    return (HasTwoTerms(format) ? kWideTermTilings : kWideTableTilings)[tiling];
+  }
   if (format == CodeFormat::kNvfp4) return kWideNvfp4Tilings[tiling];
   if (IsChain(format)) return kWideChainTilings[tiling];
   if (HasOffsets(format)) {

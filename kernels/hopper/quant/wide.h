@@ -18,6 +18,7 @@
 #include "kernels/hopper/quant/decoder.h"
 #include "kernels/hopper/quant/finish.h"
 #include "kernels/hopper/quant/params.h"
+#include "kernels/hopper/quant/table_decoder.h"
 #include "kernels/hopper/quant/tilings.h"
 #include "kernels/mma/ring.h"
 #include "kernels/ptx/barriers.h"
@@ -48,8 +49,9 @@ struct WideLayout {
   static constexpr int kLineBlocks = kValues.line_blocks;
   static constexpr int kCluster = kValues.cluster;
   static constexpr int kStages = kValues.stages;
-  // A part of a group is one batch, or two.
-  static constexpr int kPartBatch = Decoder::kPartSteps < 4 ? Decoder::kPartSteps : 4;
+  // A part of a group is one batch, or two. A batch has registers for four fragments.
+  static constexpr int kPartBatch =
+      Decoder::kPartSteps < 4 ? Decoder::kPartSteps : 4 / Decoder::kTerms;
   static constexpr int kBatch = Decoder::kHasParts ? kPartBatch : kValues.batch;
   static constexpr int kBatches = kSteps / kBatch;  // of a group of K
   static constexpr int kTileChunks = kGroups * kLineBlocks;
@@ -79,7 +81,9 @@ struct WideLayout {
   static constexpr int kBoxesAt = kRowSumsAt + kStages * kRowSumBytes;
   static constexpr int kFull = kBoxesAt + kGroups * kBoxBytes;
   static constexpr int kEmpty = kFull + kStages * 8;
-  static constexpr int kSharedBytes = kEmpty + kStages * 8;
+  static constexpr int kTableAt =
+      Decoder::kHasTable ? (kEmpty + kStages * 8 + 127) / 128 * 128 : kEmpty + kStages * 8;
+  static constexpr int kSharedBytes = kTableAt + (Decoder::kHasTable ? kTableBytes : 0);
   static constexpr int kSums = kRows / 2;  // of a thread, for a block of lines
 
   static_assert(kRows % kBoxRows == 0 && kLoadRows % 8 == 0);
@@ -257,6 +261,7 @@ class WideConsumer {
         lane_(ptx::LaneIndex()) {
     rows_ = ptx::MakeWgmmaDescriptor128B(block.shared);
     units_ = ptx::Keep(group * Layout::kLineBlocks * kChunkStrips + warp_);
+    if constexpr (Decoder::kHasTable) next_decoder_.SetTable(block.shared + Layout::kTableAt);
     const ptx::SharedAddress empty = block.Empty(0);
     empty_ =
         Layout::kCluster == 1 ? empty : ptx::MapShared(empty, lane_ < Layout::kCluster ? lane_ : 0);
@@ -285,7 +290,7 @@ class WideConsumer {
  private:
   using Sums = float[Layout::kSums];
   using Totals = float[Layout::kLineBlocks][Layout::kSums];
-  using Fragments = std::uint32_t[Layout::kBatch][4];
+  using Fragments = std::uint32_t[Layout::kBatch][Decoder::kTerms][4];
   // Steps of a load of codes, and loads of a batch. Those of 6 bits are loaded at once.
   static constexpr bool kHasSixBits = Decoder::kPairWords == 3;
   static constexpr int kLoadSteps = kHasSixBits ? kSteps : 4 / Decoder::kStepWords;
@@ -344,10 +349,13 @@ class WideConsumer {
     for (int i = 0; i < Layout::kBatch; ++i) {
       std::uint32_t words[Decoder::kStepWords];
       TakeWords<Decoder>(words_, kFirst + i, words);
-      next_decoder_.template Decode<kAny>(words, kFirst + i, fragments[i]);
+      DecodeStep<kAny>(next_decoder_, words, kFirst + i, fragments[i]);
     }
     GEMMD_UNROLL
-    for (int i = 0; i < Layout::kBatch; ++i) ptx::KeepAll(fragments[i]);
+    for (int i = 0; i < Layout::kBatch; ++i) {
+      GEMMD_UNROLL
+      for (int term = 0; term < Decoder::kTerms; ++term) ptx::KeepAll(fragments[i][term]);
+    }
   }
   // From zero at the first step of a group or a part, unless the sums are a chain.
   template <int kFirst>
@@ -357,9 +365,12 @@ class WideConsumer {
     for (int i = 0; i < Layout::kBatch; ++i) {
       const int step = kFirst + i;
       const int offset = step / 4 * Layout::kSlabBytes + step % 4 * 32;
-      ptx::WgmmaRegisters<Decoder::Rows::kType, Layout::kRows>(
-          sums, fragments[i], rows + static_cast<std::uint64_t>(offset / 16),
-          Decoder::kIsChain || step % Decoder::kPartSteps > 0);
+      GEMMD_UNROLL
+      for (int term = 0; term < Decoder::kTerms; ++term) {
+        ptx::WgmmaRegisters<Decoder::Rows::kType, Layout::kRows>(
+            sums, fragments[i][term], rows + static_cast<std::uint64_t>(offset / 16),
+            Decoder::kIsChain || step % Decoder::kPartSteps > 0 || term > 0);
+      }
     }
     ptx::WgmmaCommit();
   }
@@ -755,6 +766,10 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((WideLayout<kTiling, Decoder>::kThreads),
       if (is_second) WideRowLoader<Layout>(params, block).Run();
       ptx::SyncWarp();
     } else {
+      if constexpr (Decoder::kHasTable) {
+        WriteTable<Decoder::kTerms>(params, block.shared + Layout::kTableAt, ptx::ThreadIndex(),
+                                    Layout::kGroups * kWarpgroup);
+      }
       ptx::SyncThreads();
       if constexpr (Layout::kMovesRegisters) ptx::IncreaseRegisters<240>();
       if constexpr (Layout::kCluster > 1) ptx::ClusterSync();

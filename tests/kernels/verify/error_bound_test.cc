@@ -99,10 +99,25 @@ TEST(ErrorBound, IsWhatTheTableSays) {
   EXPECT_EQ(bound(DataType::kTf32, DataType::kF32, DataType::kF32), 1056 * 0x1p-23 + 0x1p-9);
   EXPECT_EQ(bound(DataType::kFp8E4M3, DataType::kBf16, DataType::kF32), 1056 * 0x1p-23);
   EXPECT_EQ(bound(DataType::kF16, DataType::kF16, DataType::kF16), 1056 * 0x1p-11);
+  EXPECT_EQ(bound(DataType::kNf4, DataType::kBf16, DataType::kF32), 1056 * 0x1p-23);
   EXPECT_EQ(bound(DataType::kInt8, DataType::kInt32, DataType::kInt32), 0);
   EXPECT_EQ(bound(DataType::kInt8, DataType::kF32, DataType::kInt32), 0x1p-20);
   const Problem f32 = MakeProblem(16, 16, 1024, DataType::kF32, DataType::kF32);
   EXPECT_EQ(*ErrorBound(f32, {true, false}), 1056 * 0x1p-23 + 0x1p-9);
+}
+
+TEST(ErrorBound, CountsTheTermsOfATable) {
+  Problem problem = MakeProblem(16, 16, 64, DataType::kBf16, DataType::kF32);
+  for (const DataType rows : {DataType::kF16, DataType::kBf16, DataType::kF32}) {
+    problem.a.type = rows;
+    const double more = rows == DataType::kF32 ? 0 : 0x1p-17;
+    for (const DataType table : {DataType::kNf4, DataType::kBnbFp4, DataType::kIq4Nl}) {
+      problem.b.type = table;
+      const bool is_rounded = table != DataType::kIq4Nl;
+      EXPECT_EQ(*ErrorBound(problem, {}), 96 * 0x1p-23 + (is_rounded ? more : 0));
+      EXPECT_EQ(AccumulationLoss(problem, {}), 16 * 0x1p-23 + (is_rounded ? more : 0));
+    }
+  }
 }
 
 // cuBLASLt may round to D's type before it adds a bias.

@@ -83,6 +83,13 @@ template <int kTiling>
 constexpr auto* RunWideOffsets = &RunWideOf<kTiling, hopper::quant::CodeFormat::kUint4G32Offset>;
 
 template <int kTiling>
+constexpr auto* RunFewTable = &RunFewOf<kTiling, hopper::quant::CodeFormat::kTableG64Float>;
+template <int kTiling>
+constexpr auto* RunWideTable = &RunWideOf<kTiling, hopper::quant::CodeFormat::kTableG64Float>;
+template <int kTiling>
+constexpr auto* RunWideOneTerm = &RunWideOf<kTiling, hopper::quant::CodeFormat::kIq4NlG32>;
+
+template <int kTiling>
 constexpr auto* RunFewE5m2 = &RunFewOf<kTiling, hopper::quant::CodeFormat::kE5m2>;
 template <int kTiling>
 constexpr auto* RunWideE5m2 = &RunWideOf<kTiling, hopper::quant::CodeFormat::kE5m2>;

@@ -28,6 +28,7 @@ void ForEveryLayout(QuantCase c, const Expect& expect) {
                                   ScalesOf::kAll};
   const bool is_int4 = c.b == DataType::kInt4;
   const bool is_int8 = c.b == DataType::kInt8;
+  const bool has_two_terms = c.has_two_terms();
   for (unsigned which = 0; which < 24; ++which) {
     c.d = kOutputs[which % 3];
     c.b_is_k_major = (which & 1) != 0;
@@ -43,6 +44,7 @@ void ForEveryLayout(QuantCase c, const Expect& expect) {
       c.has_bf16_scales = which % 5 < 2;
       if (c.has_float_scales() && c.group_k == 128) c.scales_of = kScales[which / 2 % 4];
       if (is_int8) c.b = which % 7 < 4 ? DataType::kUint8 : DataType::kInt8;
+      if (has_two_terms) c.b = which % 7 < 3 ? DataType::kBnbFp4 : DataType::kNf4;
       if (is_int4) c.b = which % 7 < 3 ? DataType::kUint4 : DataType::kInt4;
     }
     SCOPED_TRACE(which);
@@ -56,6 +58,7 @@ inline std::string FormatName(hopper::quant::CodeFormat format) {
   std::string name(Name(c.b));
   if (c.is_mx) return name + "_mx";
   if (c.has_offsets) name += c.has_f32_scales ? "_float_offset" : "_offset";
+  if (c.has_table() && c.has_f32_scales) name += "_float";
   return c.group_k == 128 ? name : name + "_g" + std::to_string(c.group_k);
 }
 

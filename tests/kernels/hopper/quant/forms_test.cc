@@ -43,6 +43,8 @@ constexpr CodeFormat kNvfp4 = CodeFormat::kNvfp4;
 constexpr CodeFormat kInt8 = CodeFormat::kInt8;
 constexpr CodeFormat kInt4G32 = CodeFormat::kInt4G32;
 constexpr CodeFormat kInt8G32 = CodeFormat::kInt8G32;
+constexpr CodeFormat kNf4 = CodeFormat::kTableG64Float;
+constexpr CodeFormat kIq4Nl = CodeFormat::kIq4NlG32;
 
 std::string NameOf(const Form& form) {
   return absl::StrCat(form.kind == FormKind::kFew ? "f" : "w", form.tiling);
@@ -129,7 +131,24 @@ TEST(Forms, AreThoseThatWereMeasuredAsQuickest) {
       {Of(kInt8, 64, 8192, 8192), {"w0"}},
       {Of(kInt8, 64, 28672, 8192), {"w1"}},
       {Of(kInt8, 256, 8192, 8192), {"w2"}},
-      {Of(kInt8, 4096, 8192, 8192), {"w2", "w3", "w4"}}};
+      {Of(kInt8, 4096, 8192, 8192), {"w2", "w3", "w4"}},
+      {Of(kNf4, 1, 1024, 8192), {"f2"}},
+      {Of(kNf4, 1, 4096, 4096), {"f0"}},
+      {Of(kNf4, 1, 8192, 8192), {"f0", "f1", "f3"}},
+      {Of(kNf4, 1, 28672, 8192), {"f0", "f1"}},
+      {Of(kNf4, 8, 8192, 8192), {"f4"}},
+      {Of(kNf4, 16, 8192, 8192), {"f7"}},
+      {Of(kNf4, 64, 8192, 8192), {"w0"}},
+      {Of(kNf4, 64, 28672, 8192), {"w1"}},
+      {Of(kNf4, 256, 8192, 8192), {"w2"}},
+      {Of(kIq4Nl, 1, 1024, 8192), {"f2"}},
+      {Of(kIq4Nl, 1, 4096, 4096), {"f0"}},
+      {Of(kIq4Nl, 1, 8192, 8192), {"f1", "f3"}},
+      {Of(kIq4Nl, 8, 4096, 4096), {"f5"}},
+      {Of(kIq4Nl, 16, 8192, 8192), {"f7"}},
+      {Of(kIq4Nl, 32, 8192, 28672), {"w0"}},
+      {Of(kIq4Nl, 64, 28672, 8192), {"w1"}},
+      {Of(kIq4Nl, 4096, 8192, 8192), {"w2"}}};
   for (const auto& [problem, quickest] : cases) {
     const std::string chosen = NameOf(QuickestForm(problem, H200()));
     EXPECT_TRUE(std::find(quickest.begin(), quickest.end(), chosen) != quickest.end())

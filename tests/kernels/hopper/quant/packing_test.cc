@@ -165,8 +165,10 @@ TEST(Packing, SaysWhatItDoesNotTake) {
   problem.b.type = DataType::kBf16;
   EXPECT_EQ(PackingRejection(problem), "takes B of quantized weights, not bf16");
   problem.b.type = DataType::kNf4;
+  EXPECT_EQ(PackingRejection(problem), "takes f32 scales of 1 x 64 for B of nf4, not f16/1x64");
+  problem.b.type = DataType::kIq4Nl;
   EXPECT_EQ(PackingRejection(problem),
-            "takes B of integers or floats, not nf4, whose codes have a table");
+            "takes f16, bf16 or f32 scales of 1 x 32 for B of iq4_nl, not f16/1x64");
   problem.b.type = DataType::kInt8;
   constexpr char kOfInt8[] =
       "takes f32 scales of 1 x 32, 1 x 64, 1 x 128, of 128 x 128 or of all of K for B of int8, "

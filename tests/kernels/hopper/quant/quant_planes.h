@@ -9,6 +9,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/numbers/quant/code_table.h"
 #include "base/numbers/quant/elements.h"
 #include "base/numbers/quant/packed_codes.h"
 #include "kernels/emulator/arithmetic/tensor_core.h"
@@ -44,6 +45,9 @@ struct QuantCase {
   bool has_nan = false;         // of fp8: some lines; of E2M1 with any scale: some scales
 
   bool is_e2m1() const { return b == DataType::kFp4E2M1; }
+  bool has_table() const { return CodeTableOf(b) != nullptr; }
+  // Numbers that no row's type has, and that are the sum of two of it.
+  bool has_two_terms() const { return b == DataType::kNf4 || b == DataType::kBnbFp4; }
   // Elements of K for which a packed scale is: where one scale is for all of K, each 128 has it.
   std::int64_t scale_k() const { return is_nvfp4 ? 16 : is_e2m1() ? 32 : group_k; }
   bool has_e8m0_scales() const { return is_mx || SizeBits(b) == 6 || (is_e2m1() && !is_nvfp4); }
@@ -69,10 +73,12 @@ QuantCase CaseOf(CodeFormat format, std::int64_t m, std::int64_t n, std::int64_t
         : code == Code::kE5m2 ? DataType::kFp8E5M2
         : code == Code::kE3m2 ? DataType::kFp6E3M2
         : code == Code::kE2m3 ? DataType::kFp6E2M3
-                              : DataType::kFp4E2M1;
+        : code == Code::kE2m1 ? DataType::kFp4E2M1
+        : HasTwoTerms(format) ? DataType::kNf4
+                              : DataType::kIq4Nl;
   c.has_offsets = HasOffsets(format);
   if (c.has_offsets) c.b = code == Code::kInt4 ? DataType::kUint4 : DataType::kUint8;
-  c.has_f32_scales = code == Code::kInt4 && ScaleSize(format) == 4;
+  c.has_f32_scales = (code == Code::kInt4 || code == Code::kTable) && ScaleSize(format) == 4;
   c.is_mx = (code == Code::kE4m3 || code == Code::kE5m2) && ScaleK(format) == 32;
   if (!c.is_e2m1()) c.group_k = ScaleK(format);
   return c;
@@ -336,6 +342,7 @@ struct QuantRun {
           its.b == DataType::kFp8E4M3 ? kE4m3Places[j % 2][bit] : 8 * (j % 2) + bit;
       return (step * 2 + j / 2) * 32 + 16 * half + place;
     }
+    if (its.has_table()) return step * 32 + 8 * j + 4 * half + bit;
     return step * 32 +
            (its.is_e2m1() ? (kE2m1Places[j][bit] + 16 * half) % 32 : 16 * half + 4 * j + bit);
   }
@@ -447,25 +454,35 @@ struct QuantRun {
   Line RowOfA(std::int64_t row) const {
     return MakeLine([&](std::int64_t i) { return AOf(row, i); });
   }
-  Line LineOfW(std::int64_t line) const {
-    return MakeLine(
-        [&](std::int64_t i) { return emulator::Narrow(RowFormat(), WeightOf(line, i)); });
+  // A line of W, as the terms whose products a step adds one after another.
+  using Terms = std::vector<Line>;
+  Terms LineOfW(std::int64_t line) const {
+    Terms terms = {
+        MakeLine([&](std::int64_t i) { return emulator::Narrow(RowFormat(), WeightOf(line, i)); })};
+    if (!its.has_two_terms()) return terms;
+    terms.push_back(MakeLine([&](std::int64_t i) {
+      const float weight = WeightOf(line, i);
+      return emulator::Narrow(
+          RowFormat(),
+          weight - emulator::Widen(RowFormat(), emulator::Narrow(RowFormat(), weight)));
+    }));
+    return terms;
   }
 
   // The sum of an element of D in the order that few.h states, or few_chain.h, from the planes as
   // they were sent.
-  float SumOf(const Line& a, const Line& w, std::int64_t line) const {
+  float SumOf(const Line& a, const Terms& w, std::int64_t line) const {
     if (LineHasNan(line)) return std::numeric_limits<float>::quiet_NaN();
     float total = 0;
     if (its.is_e2m1()) {
       for (std::size_t step = 0; step < a.size(); ++step) {
-        total = emulator::RoundToF32(emulator::AlignedSum(total, a[step], w[step]));
+        total = emulator::RoundToF32(emulator::AlignedSum(total, a[step], w[0][step]));
       }
       return (its.is_nvfp4 ? tensor_scale : 4) * total;
     }
     const std::int64_t scale_k = its.scale_k();
     const bool is_whole = scale_k == 128 && !its.has_offsets;
-    const Line ones = MakeLine([&](std::int64_t) { return emulator::Narrow(RowFormat(), 1); });
+    const Terms ones = {MakeLine([&](std::int64_t) { return emulator::Narrow(RowFormat(), 1); })};
     for (std::int64_t first = 0; first < groups * 128; first += 128) {
       float group = 0;
       for (std::int64_t i = first; i < first + 128; i += scale_k) {
@@ -481,11 +498,13 @@ struct QuantRun {
     }
     return total;
   }
-  static float SumOfSteps(const Line& a, const Line& w, std::int64_t first, std::int64_t end) {
+  static float SumOfSteps(const Line& a, const Terms& w, std::int64_t first, std::int64_t end) {
     float sum = 0;
     for (std::int64_t i = first; i < end; ++i) {
       const auto step = static_cast<std::size_t>(i);
-      sum = emulator::RoundToF32(emulator::AlignedSum(sum, a[step], w[step]));
+      for (const Line& term : w) {
+        sum = emulator::RoundToF32(emulator::AlignedSum(sum, a[step], term[step]));
+      }
     }
     return sum;
   }
@@ -518,7 +537,7 @@ struct QuantRun {
   }
 
   std::int64_t CountWrong() const {
-    std::vector<Line> lines;
+    std::vector<Terms> lines;
     for (std::int64_t column = 0; column < its.n; ++column) lines.push_back(LineOfW(column));
     std::int64_t wrong = 0;
     for (std::int64_t row = 0; row < its.m; ++row) {

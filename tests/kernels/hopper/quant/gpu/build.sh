@@ -24,6 +24,7 @@ for format in "$@"; do
   nvcc $flags "-DQUANT_FORMAT=$format" -c $here/quant_products.cu -o "$object"
 done
 # shellcheck disable=SC2086
-nvcc $flags "-DQUANT_FORMATS=$cases" -shared $here/quant_library.cu base/numbers/types.cc $objects \
+nvcc $flags "-DQUANT_FORMATS=$cases" -shared $here/quant_library.cu base/numbers/types.cc \
+  base/numbers/quant/code_table.cc $objects \
   -o "$output" $libraries
 strip "$output"

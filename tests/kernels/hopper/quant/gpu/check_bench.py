@@ -10,13 +10,13 @@ that of its rounds.
 """
 import ctypes, math, random, re, statistics, sys, time
 import torch
-from tilings import FEW, FORMATS, WIDE, bits_of, bits_of_code, first_of
+from tilings import FEW, FORMATS, TABLES, WIDE, bits_of, bits_of_code, first_of
 
 lib = ctypes.CDLL(sys.argv[1])
 P, I = ctypes.c_void_p, ctypes.c_int
 lib.quant_gemm.argtypes = [I, I, I, I, P, P, P, P, P, P, P, P, I, I, I, P]
 lib.quant_pack.argtypes = [I, I, I, I, P, P, P]
-lib.quant_reference.argtypes = [I, P, P, P, P, P, I, P, I, I, I, P]
+lib.quant_reference.argtypes = [I, P, P, P, P, P, P, I, P, I, I, I, P]
 lib.quant_packed_bytes.restype = ctypes.c_longlong
 dev = "cuda"
 seed = int(time.time())
@@ -46,6 +46,7 @@ def numbers_of(code, bytes, k):
         word = (bytes.view(-1, 3).int() * torch.tensor([1, 256, 65536], device=dev)).sum(1)
         c = torch.stack([word >> 6 * i & 63 for i in range(4)], -1).view(-1, k).long()
     if code == "u4": return c.double()
+    if code in TABLES: return torch.tensor(TABLES[code], device=dev).double()[c]
     if code == "i4": return torch.where(c > 7, c - 16, c).double()
     _, e, _, m = code
     fractions = 1 << int(m)
@@ -170,7 +171,9 @@ def check(tilings, shapes=((512, 1408),) if SMALL else ((512, 512), (1024, 4096)
 def reference(w, a):
     ref = torch.full((a.shape[0], w.n), float("nan"), device=dev, dtype=a.dtype)
     values = w.values.to(a.dtype).contiguous()
-    assert lib.quant_reference(int(a.dtype == torch.float16), ptr(a), ptr(values), ptr(w.scales), ptr(w.offsets), ptr(w.tensor_scale), w.scale_k,
+    # Numbers that the type has not are the sum of two.
+    rests = (w.values - values.double()).to(a.dtype).contiguous() if w.format.letter == "t64" else None
+    assert lib.quant_reference(int(a.dtype == torch.float16), ptr(a), ptr(values), ptr(rests), ptr(w.scales), ptr(w.offsets), ptr(w.tensor_scale), w.scale_k,
                                ptr(ref), a.shape[0], w.n, w.k, stream()) == 0
     torch.cuda.synchronize()
     return ref

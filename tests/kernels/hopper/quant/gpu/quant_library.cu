@@ -45,6 +45,10 @@ constexpr Format kFormats[] = {
     {DataType::kUint4, DataType::kF16, 32, false, false, true},
     {DataType::kUint4, DataType::kF32, 32, false, false, true},
     {DataType::kUint8, DataType::kF32, 32, false, false, true},
+    {DataType::kNf4, DataType::kF32, 64},
+    {DataType::kBnbFp4, DataType::kF32, 64},
+    {DataType::kIq4Nl, DataType::kF16, 32},
+    {DataType::kIq4Nl, DataType::kF32, 32},
 };
 
 // A product as Python's call states it.
@@ -84,10 +88,11 @@ Problem ProblemOf(const Call& call) {
 struct ReferenceParams {
   const std::uint16_t* a;
   const std::uint16_t* values;
-  const float* scales;        // lines x K / scale_k, or null
-  const float* offsets;       // likewise
-  int scale_k;                // at most 128
-  const float* tensor_scale;  // or null
+  const std::uint16_t* rests;  // what values leave of their numbers, or null
+  const float* scales;         // lines x K / scale_k, or null
+  const float* offsets;        // likewise
+  int scale_k;                 // at most 128
+  const float* tensor_scale;   // or null
   std::uint16_t* d;
   int m;
   int n;
@@ -118,6 +123,11 @@ GEMMD_KERNEL void Reference(GEMMD_GRID_CONSTANT const ReferenceParams params) {
     const std::uint32_t b[2] = {pair(params.values, of_line, 0, 1),
                                 pair(params.values, of_line + 8, 0, 1)};
     Rows::Multiply(sums, a, b);
+    if (params.rests != nullptr) {
+      const std::uint32_t rest[2] = {pair(params.rests, of_line, 0, 1),
+                                     pair(params.rests, of_line + 8, 0, 1)};
+      Rows::Multiply(sums, a, rest);
+    }
     Rows::Multiply(rows, a, kOnes);
     if (params.scales == nullptr || (first + kStepK) % params.scale_k != 0) continue;
     const bool is_whole = params.scale_k == kGroupK && params.offsets == nullptr;
@@ -189,12 +199,13 @@ int quant_pack(int plane, int format, int n, int k, const void* sent, void* pack
                             TargetOf(stream)));
 }
 
-int quant_reference(int is_f16, const void* a, const void* values, const void* scales,
-                    const void* offsets, const void* tensor_scale, int scale_k, void* d, int m,
-                    int n, int k, void* stream) {
+int quant_reference(int is_f16, const void* a, const void* values, const void* rests,
+                    const void* scales, const void* offsets, const void* tensor_scale, int scale_k,
+                    void* d, int m, int n, int k, void* stream) {
   using namespace gemmd::hopper::quant;
   const ReferenceParams params = {static_cast<const std::uint16_t*>(a),
                                   static_cast<const std::uint16_t*>(values),
+                                  static_cast<const std::uint16_t*>(rests),
                                   static_cast<const float*>(scales),
                                   static_cast<const float*>(offsets),
                                   scale_k,

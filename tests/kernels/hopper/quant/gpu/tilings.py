@@ -20,10 +20,20 @@ FORMATS = [
     Format("o128", "u4", "f16", 128, offsets=True), Format("o64", "u4", "bf16", 64, offsets=True),
     Format("o32", "u4", "f16", 32, offsets=True), Format("of32", "u4", "f32", 32, offsets=True),
     Format("ob32", "u8", "f32", 32, offsets=True),
+    Format("t64", "nf4", "f32", 64), Format("t64", "bnb_fp4", "f32", 64),
+    Format("l32", "iq4_nl", "f16", 32), Format("lf32", "iq4_nl", "f32", 32),
 ]
 
+TABLES = {
+    "nf4": [-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+            -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
+            0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0],
+    "bnb_fp4": [sign * x for sign in (1, -1) for x in (0, 1 / 192, 2 / 3, 1, 1 / 3, 1 / 2, 1 / 6, 1 / 4)],
+    "iq4_nl": [-127, -104, -83, -65, -49, -35, -22, -10, 1, 13, 25, 38, 53, 69, 89, 113],
+}
 
-def bits_of_code(code): return {"u4": 4, "i4": 4, "e2m1": 4, "e3m2": 6, "e2m3": 6}.get(code, 8)
+
+def bits_of_code(code): return {"u4": 4, "i4": 4, "e2m1": 4, "nf4": 4, "bnb_fp4": 4, "iq4_nl": 4, "e3m2": 6, "e2m3": 6}.get(code, 8)
 def bits_of(format): return bits_of_code(format.code)
 def scale_bytes(format): return {"f16": 2, "bf16": 2, "f32": 4, "e8m0": 1, "e4m3": 1}[format.scale]
 def first_of(letter): return next(f for f in FORMATS if f.letter == letter)
@@ -38,11 +48,13 @@ PARTS = [(1, 64, 2), (1, 32, 2), (1, 16, 1), (1, 64, 1), (8, 64, 2), (8, 16, 1),
 OFFSETS = [(1, 32, 2), (1, 16, 1), (1, 64, 1), (8, 64, 2), (8, 16, 1), (16, 64, 1)]
 FINE_OFFSETS = [(1, 64, 2), (1, 32, 2), (1, 16, 1), (1, 64, 1), (8, 64, 2), (8, 16, 1), (16, 64, 1)]
 OFFSET_BYTES = [(1, 32, 2), (1, 16, 1), (8, 64, 2), (16, 64, 2)]
+TABLE = [(1, 32, 2), (1, 64, 2), (1, 16, 1), (1, 64, 1), (8, 64, 1), (8, 32, 1), (8, 16, 1), (16, 64, 1), (16, 32, 1)]
 PART_BYTES = [(1, 64, 2), (1, 32, 2), (1, 16, 1), (8, 64, 2), (16, 64, 2)]
 FEW = {"": [(1, 64, 2), (1, 32, 2), (1, 16, 1), (1, 64, 1), (8, 64, 2), (8, 32, 2), (8, 16, 1), (16, 64, 2), (16, 64, 1)],
        "m": CHAIN, "n": CHAIN, "i": BYTES, "e": BYTES, "g32": PARTS, "g64": PARTS, "i32": PART_BYTES, "i64": PART_BYTES,
        "v": BYTES} | {letter: PART_BYTES for letter in "xyst"} | \
-      {"o128": OFFSETS, "o64": OFFSETS, "o32": FINE_OFFSETS, "of32": FINE_OFFSETS, "ob32": OFFSET_BYTES}
+      {"o128": OFFSETS, "o64": OFFSETS, "o32": FINE_OFFSETS, "of32": FINE_OFFSETS, "ob32": OFFSET_BYTES} | \
+      {letter: TABLE for letter in ("t64", "l32", "lf32")}
 WHOLE_WIDE = [(64, 64, 1, 2), (64, 256, 1, 2), (128, 128, 1, 2), (128, 256, 1, 1), (128, 256, 1, 2), (16, 128, 2, 1)]
 PART_WIDE = [(64, 64, 1, 2), (64, 256, 1, 2), (128, 128, 1, 2), (16, 128, 2, 1)]
 # And blocks of a cluster.
