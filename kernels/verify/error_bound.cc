@@ -22,10 +22,10 @@ bool MayMultiplyFp8(const Problem& problem, const Accuracy& accuracy) {
          (problem.accumulate == DataType::kF32 && UsesTensorCores(accuracy));
 }
 
-// Returns whether tensor cores may multiply the numbers of B's table as sums of two of A's type.
+// Returns whether tensor cores may multiply the numbers of B's table as sums of two halves.
 bool MayRoundTable(const Problem& problem) {
   return (problem.b.type == DataType::kNf4 || problem.b.type == DataType::kBnbFp4) &&
-         (problem.a.type == DataType::kBf16 || problem.a.type == DataType::kF16);
+         !IsQuantizedType(problem.a.type);
 }
 
 double Fp8Loss(double k) { return (k / 32 + 4) * 0x1p-13; }

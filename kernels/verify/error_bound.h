@@ -32,8 +32,8 @@ double AccumulationLoss(const Problem& problem, const Accuracy& accuracy);
 //
 //   f64                  (K + 32) 2^-53, and 2^-23 more where D has fewer bits
 //   f32                  (K + 32) 2^-23, because tensor cores truncate; 2^-9 more of tf32 operands;
-//                        2^-17 more of f16 or bf16 by nf4 or bnb_fp4, because a number of their
-//                        tables may be the sum of two of A's type
+//                        2^-17 more of plain rows by nf4 or bnb_fp4, because a number of their
+//                        tables may be the sum of two of f16 or bf16
 //   f32, fp8 by fp8      and is_fast: 132 * 2^-13 more, because tensor cores align the 32 products
 //                        of a step, and the sum so far, at 13 bits, and sums of 128 are promoted;
 //                        where is_reduced nobody promotes them: 33 ceil(K/32) 2^-13 more

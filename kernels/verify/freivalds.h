@@ -21,7 +21,7 @@
 //                           any, where accumulate is f16: (K + 4) 2^-11
 //
 // Quantized operands that kernels decode (IsDequantized()) have exact values here. Their e is that
-// of f32, and 2^-17 more of f16 or bf16 by nf4 or bnb_fp4 (error_bound.h says why). Where
+// of f32, and 2^-17 more of plain rows by nf4 or bnb_fp4 (error_bound.h says why). Where
 // accumulate is f64 or int32 it is that of f64, and 2^-24 more where D has fewer bits, because D
 // may be rounded to f32 on its way. In s_i an element with an offset counts |code * scale| +
 // |offset|: kernels may sum both apart. Where both operands are fp8 and the kernel is of class fast

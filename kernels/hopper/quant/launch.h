@@ -12,6 +12,7 @@
 #include "base/numbers/quant/code_table.h"
 #include "kernels/hopper/quant/few.h"
 #include "kernels/hopper/quant/packed_places.h"
+#include "kernels/hopper/quant/result.h"
 #include "kernels/hopper/quant/row_sums.h"
 #include "kernels/hopper/quant/table_decoder.h"
 #include "kernels/hopper/quant/table_terms.h"
@@ -22,11 +23,6 @@
 
 namespace gemmd::hopper::quant {
 inline namespace GEMMD_BACKEND {
-
-inline bool HasEpilogue(const Epilogue& epilogue) {
-  return epilogue.alpha != 1 || epilogue.beta != 0 || epilogue.has_bias ||
-         epilogue.activation != Activation::kNone;
-}
 
 // A as slabs of 64 of K by rows: a box has `rows` rows of `slabs` slabs, one slab after another.
 inline ptx::TensorMapSpec RowSpec(const Problem& problem, const void* a, ptx::TensorElement element,
@@ -75,21 +71,8 @@ inline absl::StatusOr<QuantParams> MakeParams(const Problem& problem, const Argu
       params.table[i] = TermsOf((*table)[i], problem.a.type);
     }
   }
-  params.m = static_cast<std::int32_t>(problem.m);
-  params.n = static_cast<std::int32_t>(problem.n);
   params.k_groups = static_cast<std::int32_t>(GroupsOf(problem.k));
-  params.d = arguments.d;
-  params.d_row_stride = problem.d.row_stride();
-  params.d_column_stride = problem.d.column_stride();
-  params.d_type = problem.d.type;
-  params.has_epilogue = HasEpilogue(problem.epilogue);
-  params.c = problem.epilogue.beta != 0 ? arguments.c : nullptr;
-  params.c_row_stride = problem.c.row_stride();
-  params.c_column_stride = problem.c.column_stride();
-  params.bias = problem.epilogue.has_bias ? arguments.bias : nullptr;
-  params.alpha = static_cast<float>(problem.epilogue.alpha);
-  params.beta = static_cast<float>(problem.epilogue.beta);
-  params.activation = problem.epilogue.activation;
+  SetResult(problem, arguments, &params);
   return params;
 }
 
@@ -100,11 +83,10 @@ inline std::vector<ptx::DeviceBuffer> Buffers(const Problem& problem, const Argu
     const auto piece = static_cast<std::uint64_t>(PieceBytes(CodeFormatOf(problem), which));
     return ptx::DeviceBuffer{plane, units * piece, name, true, is_settled};
   };
-  std::vector<ptx::DeviceBuffer> buffers = {
-      {arguments.a, problem.a.size_bytes(), "A"},
-      packed(arguments.b, WeightPlane::kCodes, "B"),
-      packed(arguments.b_scales, WeightPlane::kScales, "B's scales"),
-      {arguments.d, problem.d.size_bytes(), "D", false}};
+  std::vector<ptx::DeviceBuffer> buffers = ResultBuffers(problem, arguments);
+  buffers.push_back({arguments.a, problem.a.size_bytes(), "A"});
+  buffers.push_back(packed(arguments.b, WeightPlane::kCodes, "B"));
+  buffers.push_back(packed(arguments.b_scales, WeightPlane::kScales, "B's scales"));
   if (problem.b_scaling.has_zero_points) {
     buffers.push_back(packed(arguments.b_zero_points, WeightPlane::kZeroPoints, "B's zero points"));
   }
@@ -113,13 +95,6 @@ inline std::vector<ptx::DeviceBuffer> Buffers(const Problem& problem, const Argu
   }
   if (problem.b_scaling.has_tensor_scale) {
     buffers.push_back({arguments.b_tensor_scale, sizeof(float), "B's tensor scale"});
-  }
-  if (problem.epilogue.beta != 0) {
-    buffers.push_back({arguments.c, problem.c.size_bytes(), "C"});
-  }
-  if (problem.epilogue.has_bias) {
-    const auto element = static_cast<std::uint64_t>(SizeBits(problem.d.type)) / 8;
-    buffers.push_back({arguments.bias, static_cast<std::uint64_t>(problem.n) * element, "bias"});
   }
   return buffers;
 }

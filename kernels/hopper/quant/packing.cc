@@ -168,8 +168,8 @@ const char* ScalesTaken(CodeFormat format) {
 
 // The rejection by the types of A and B, whatever their shapes.
 std::string FormatRejection(const Problem& problem) {
-  if (!IsHalf(problem.a.type)) {
-    return absl::StrCat("takes A of f16 or bf16, not ", Name(problem.a.type));
+  if (!IsHalf(problem.a.type) && problem.a.type != DataType::kF32) {
+    return absl::StrCat("takes A of f16, bf16 or f32, not ", Name(problem.a.type));
   }
   const DataType b = problem.b.type;
   if (!IsQuantizedType(b)) return absl::StrCat("takes B of quantized weights, not ", Name(b));
@@ -181,8 +181,8 @@ std::string FormatRejection(const Problem& problem) {
     return absl::StrCat("takes ", ScalesTaken(format), " for B of ", Name(b), ", not ",
                         Name(problem.b_scaling));
   }
-  if (IsChain(format) && problem.a.type != DataType::kBf16) {
-    return absl::StrCat("takes A of bf16 by B of fp4_e2m1, not ", Name(problem.a.type));
+  if (IsChain(format) && problem.a.type == DataType::kF16) {
+    return absl::StrCat("takes A of bf16 or f32 by B of fp4_e2m1, not ", Name(problem.a.type));
   }
   return "";
 }

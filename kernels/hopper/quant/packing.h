@@ -15,7 +15,7 @@ namespace gemmd {
 enum class WeightPlane : std::uint8_t { kCodes, kScales, kZeroPoints, kOffsets };
 
 // Why kernels of sm_90 do not take a problem with its B packed, in one line; empty if they do, as
-// soon as A lies along K. f16 or bf16 by B of
+// soon as A lies along K. f16, bf16 or f32 by B of
 //   int4, uint4           with f16 or bf16 scales of 32, 64 or 128 along K for each line
 //   uint4                 with offsets of the same, or f32 scales and offsets of 32
 //   uint8                 with f32 scales and offsets of 32
@@ -24,9 +24,9 @@ enum class WeightPlane : std::uint8_t { kCodes, kScales, kZeroPoints, kOffsets }
 //   int8, uint8           with f32 scales of the same, of 128 x 128, for each line or for all
 //   fp8_e4m3, fp8_e5m2    with f32 scales of 128 along K or those others, or e8m0 ones of 32
 //   fp6_e3m2, fp6_e2m3    with e8m0 scales of 32
-// and bf16 by mxfp4 or nvfp4. Scales lie in either order; integers have zero points or have none. K
-// is a multiple of 64; at most four times as many bytes when N and K are padded to 128, so that
-// little does not become much; sums of f32.
+// and bf16 or f32 by mxfp4 or nvfp4. Scales lie in either order; integers have zero points or have
+// none. K is a multiple of 64; at most four times as many bytes when N and K are padded to 128, so
+// that little does not become much; sums of f32.
 std::string PackingRejection(const Problem& problem);
 
 // The following REQUIRE that to be empty. They read B, N and K of the problem.

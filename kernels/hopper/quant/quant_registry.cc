@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "base/math.h"
 #include "kernels/hopper/common/operand_rules.h"
 #include "kernels/hopper/quant/few_e4m3_entries.h"
 #include "kernels/hopper/quant/few_e5m2_entries.h"
@@ -31,6 +32,8 @@
 #include "kernels/hopper/quant/few_uint4_g64_offset_entries.h"
 #include "kernels/hopper/quant/few_uint4_offset_entries.h"
 #include "kernels/hopper/quant/few_uint8_g32_offset_entries.h"
+#include "kernels/hopper/quant/float_rows_entries.h"
+#include "kernels/hopper/quant/float_rows_places.h"
 #include "kernels/hopper/quant/forms.h"
 #include "kernels/hopper/quant/packed_places.h"
 #include "kernels/hopper/quant/packing.h"
@@ -202,6 +205,42 @@ std::string SumsOf(CodeFormat format) {
   return absl::StrCat(terms, "-in-", hopper::quant::ScaleK(format), "-in-128", offsets, ":f32");
 }
 
+bool HasFloatRows(const Problem& problem) { return problem.a.type == DataType::kF32; }
+
+// The problem that a form is for.
+Problem Multiplied(const Problem& problem) {
+  return HasFloatRows(problem) ? hopper::quant::ProductOfParts(problem) : problem;
+}
+
+// The time of the passes ahead of a product of rows of f32 and behind it, beside the product's.
+double FloatRowsUs(const Problem& problem, const DeviceTraits& device) {
+  if (device.kind == DeviceKind::kEmulated) return 0;
+  constexpr double kLaunchesUs = 3;
+  const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.k);
+  const double results = static_cast<double>(problem.m) * static_cast<double>(problem.n);
+  return kLaunchesUs + (10 * elements + 16 * results) / (0.7 * device.memory_gbps * 1e3);
+}
+
+// The rows of `problem` from `first` on that are multiplied at once.
+Problem RowsOf(const Problem& problem, std::int64_t first) {
+  Problem rows = problem;
+  rows.m = std::min(problem.m - first, hopper::quant::kFloatRowsAtOnce);
+  (problem.transpose_a ? rows.a.columns : rows.a.rows) = rows.m;
+  rows.c.rows = rows.m;
+  rows.d.rows = rows.m;
+  return rows;
+}
+Arguments ArgumentsOf(const Problem& problem, std::int64_t first, const Arguments& arguments) {
+  const std::int64_t size = SizeBits(problem.d.type) / 8;
+  Arguments rows = arguments;
+  rows.a = static_cast<const float*>(arguments.a) + first * problem.a_row_stride();
+  rows.d = static_cast<std::uint8_t*>(arguments.d) + first * problem.d.row_stride() * size;
+  if (problem.epilogue.beta != 0) {
+    rows.c = static_cast<const std::uint8_t*>(arguments.c) + first * problem.c.row_stride() * size;
+  }
+  return rows;
+}
+
 class PackedEntry final : public Kernel {
  public:
   explicit PackedEntry(const EntryTraits& entry) : Kernel(TraitsOf(entry)), entry_(entry) {}
@@ -226,7 +265,7 @@ class PackedEntry final : public Kernel {
   }
 
   Config Configure(const Problem& problem, const DeviceTraits& device) const override {
-    return ConfigOf(QuickestForm(problem, device));
+    return ConfigOf(QuickestForm(Multiplied(problem), device));
   }
 
   std::vector<Config> Alternatives(const Problem& problem,
@@ -234,7 +273,7 @@ class PackedEntry final : public Kernel {
     std::vector<Config> configs = {Configure(problem, device)};
     for (const Form& form : FormsOf(CodeFormatOf(problem))) {
       const Config config = ConfigOf(form);
-      if (Takes(form, problem) && config != configs.front()) configs.push_back(config);
+      if (Takes(form, Multiplied(problem)) && config != configs.front()) configs.push_back(config);
     }
     return configs;
   }
@@ -242,17 +281,27 @@ class PackedEntry final : public Kernel {
   double PredictedUs(const Problem& problem, const Config& config,
                      const DeviceTraits& device) const override {
     const std::optional<Form> form = FormOf(problem, config);
-    if (!form.has_value() || !Takes(*form, problem)) {
+    const Problem multiplied = Multiplied(problem);
+    if (!form.has_value() || !Takes(*form, multiplied)) {
       return std::numeric_limits<double>::infinity();
     }
-    return hopper::quant::PredictedUs(*form, problem, device);
+    const double us = hopper::quant::PredictedUs(*form, multiplied, device);
+    if (!HasFloatRows(problem)) return us;
+    const std::int64_t times = CeilOfRatio(problem.m, hopper::quant::kFloatRowsAtOnce);
+    return static_cast<double>(times) * us + FloatRowsUs(problem, device);
   }
 
-  // Sums of A's rows, for tilings of any number of rows by weights with offsets.
+  // Sums of A's rows, for tilings of any number of rows by weights with offsets. With rows of f32
+  // they lie behind those of bf16 and their products.
   std::uint64_t WorkspaceBytes(const Problem& problem, const Config& config) const override {
+    const Problem multiplied = Multiplied(problem);
+    const std::uint64_t parts =
+        HasFloatRows(problem) ? hopper::quant::PlacesOfParts(multiplied).row_sums : 0;
     const std::optional<Form> form = FormOf(problem, config);
-    if (!form.has_value() || form->kind != FormKind::kWide || !HasOffsets(form->format)) return 0;
-    return hopper::quant::RowSumBytes(form->format, problem.m, problem.k);
+    if (!form.has_value() || form->kind != FormKind::kWide || !HasOffsets(form->format)) {
+      return parts;
+    }
+    return parts + hopper::quant::RowSumBytes(form->format, multiplied.m, problem.k);
   }
 
   std::string NumericsId(const Problem& problem) const override {
@@ -260,7 +309,8 @@ class PackedEntry final : public Kernel {
     Scaling scaling = problem.b_scaling;
     scaling.order = ScaleOrder::kAlongK;
     return absl::StrCat("packed:", Name(problem.b.type), "*", Name(scaling), ":",
-                        SumsOf(CodeFormatOf(problem)));
+                        SumsOf(CodeFormatOf(problem)),
+                        HasFloatRows(problem) ? ":rows-of-3-bf16" : "");
   }
 
   absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,
@@ -270,12 +320,40 @@ class PackedEntry final : public Kernel {
       return absl::InvalidArgumentError(
           absl::StrCat(traits().name, " has no tiling of ", ToString(config)));
     }
-    // A panel may have fewer columns than the tiling's blocks; all tilings have the same bits.
-    if (!Takes(*form, problem)) form = QuickestForm(problem, AnyDevice());
-    return LaunchOf(*form, target)(problem, arguments, target);
+    if (!HasFloatRows(problem)) return LaunchForm(*form, problem, arguments, target);
+    for (std::int64_t first = 0; first < problem.m; first += hopper::quant::kFloatRowsAtOnce) {
+      absl::Status status = LaunchFloatRows(*form, RowsOf(problem, first),
+                                            ArgumentsOf(problem, first, arguments), target);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
   }
 
  private:
+  static absl::Status LaunchForm(Form form, const Problem& problem, const Arguments& arguments,
+                                 const LaunchTarget& target) {
+    // A panel may have fewer columns than the tiling's blocks; all tilings have the same bits.
+    if (!Takes(form, problem)) form = QuickestForm(problem, AnyDevice());
+    return LaunchOf(form, target)(problem, arguments, target);
+  }
+
+  // kFloatRowsAtOnce rows at most.
+  static absl::Status LaunchFloatRows(const Form& form, const Problem& problem,
+                                      const Arguments& arguments, const LaunchTarget& target) {
+    absl::Status status = hopper::quant::SplitRowsFor(target)(problem, arguments, target);
+    if (!status.ok()) return status;
+    const Problem parts = Multiplied(problem);
+    const hopper::quant::FloatRowsPlaces places = hopper::quant::PlacesOfParts(parts);
+    auto* const workspace = static_cast<std::uint8_t*>(arguments.workspace);
+    Arguments of_parts = arguments;
+    of_parts.a = workspace;
+    of_parts.d = workspace + places.sums;
+    of_parts.workspace = workspace + places.row_sums;
+    status = LaunchForm(form, parts, of_parts, target);
+    if (!status.ok()) return status;
+    return hopper::quant::AddRowsFor(target)(problem, arguments, target);
+  }
+
   const EntryTraits& entry_;
 };
 

@@ -108,9 +108,9 @@ TEST(ErrorBound, IsWhatTheTableSays) {
 
 TEST(ErrorBound, CountsTheTermsOfATable) {
   Problem problem = MakeProblem(16, 16, 64, DataType::kBf16, DataType::kF32);
-  for (const DataType rows : {DataType::kF16, DataType::kBf16, DataType::kF32}) {
+  for (const DataType rows : {DataType::kF16, DataType::kBf16, DataType::kF32, DataType::kInt8}) {
     problem.a.type = rows;
-    const double more = rows == DataType::kF32 ? 0 : 0x1p-17;
+    const double more = rows == DataType::kInt8 ? 0 : 0x1p-17;
     for (const DataType table : {DataType::kNf4, DataType::kBnbFp4, DataType::kIq4Nl}) {
       problem.b.type = table;
       const bool is_rounded = table != DataType::kIq4Nl;

@@ -1,8 +1,10 @@
 // Every wait, fence, barrier, arrival and commit of the products by quantized weights is needed by
 // a tiling.
+#include "kernels/hopper/quant/float_rows_launch.h"
 #include "kernels/hopper/quant/launch.h"
 #include "tests/kernels/emulator/deletions.h"
 #include "tests/kernels/hopper/quant/direct_run.h"
+#include "tests/kernels/hopper/quant/float_rows_run.h"
 
 namespace gemmd::testing {
 namespace {
@@ -45,6 +47,12 @@ DeletionCheck QuantWide() {
            RunOf(RunWideOffsets<3>, {40, 128, 640})}};
 }
 DELETION_TEST(QuantWide)
+
+DeletionCheck QuantFloatRows() {
+  constexpr const char* kSource = "kernels/hopper/quant/float_rows.h";
+  return {{kSource}, {}, {RunOf(RunFloatRows, {5, 70, 192})}};
+}
+DELETION_TEST(QuantFloatRows)
 
 }  // namespace
 }  // namespace gemmd::testing

@@ -177,7 +177,7 @@ TEST(Packing, SaysWhatItDoesNotTake) {
   problem.b_scaling.block_k = 128;
   EXPECT_EQ(PackingRejection(problem), absl::StrCat(kOfInt8, "f16/1x128"));
   problem.a.type = DataType::kInt8;
-  EXPECT_EQ(PackingRejection(problem), "takes A of f16 or bf16, not int8");
+  EXPECT_EQ(PackingRejection(problem), "takes A of f16, bf16 or f32, not int8");
 
   problem = MakeQuantProblem(CaseOf(hopper::quant::CodeFormat::kUint4G64Offset, 1, 64, 128));
   EXPECT_EQ(PackingRejection(problem), "");
@@ -196,7 +196,7 @@ TEST(Packing, SaysWhatItDoesNotTake) {
   problem = MakeQuantProblem(c);
   EXPECT_EQ(PackingRejection(problem), "");
   problem.a.type = DataType::kF16;
-  EXPECT_EQ(PackingRejection(problem), "takes A of bf16 by B of fp4_e2m1, not f16");
+  EXPECT_EQ(PackingRejection(problem), "takes A of bf16 or f32 by B of fp4_e2m1, not f16");
   problem.b_scaling.block_k = 16;
   constexpr char kScalesTaken[] =
       "takes e8m0 scales of 1 x 32, or fp8_e4m3 ones of 1 x 16 with one of the tensor, for B of "
@@ -206,7 +206,7 @@ TEST(Packing, SaysWhatItDoesNotTake) {
   problem = MakeQuantProblem(c);
   EXPECT_EQ(PackingRejection(problem), "");
   problem.a.type = DataType::kF16;
-  EXPECT_EQ(PackingRejection(problem), "takes A of bf16 by B of fp4_e2m1, not f16");
+  EXPECT_EQ(PackingRejection(problem), "takes A of bf16 or f32 by B of fp4_e2m1, not f16");
   problem.b_scaling.block_k = 32;
   EXPECT_EQ(PackingRejection(problem), absl::StrCat(kScalesTaken, "fp8_e4m3/1x32+tensor"));
   problem.b_scaling.block_k = 16;

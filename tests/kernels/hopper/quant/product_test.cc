@@ -3,16 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <memory>
 #include <string>
 #include <tuple>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/hopper/quant/forms.h"
-#include "kernels/hopper/quant/quant_registry.h"
 #include "kernels/hopper/quant/tilings.h"
 #include "tests/kernels/emulator/shape.h"
+#include "tests/kernels/hopper/quant/entries.h"
 #include "tests/kernels/hopper/quant/every_case.h"
 #include "tests/kernels/hopper/quant/quant_planes.h"
 
@@ -41,19 +40,6 @@ std::vector<Form> AllForms() {
 std::string NameOf(const Form& form) {
   return absl::StrCat(FormatName(form.format), form.kind == FormKind::kFew ? "_few_" : "_wide_",
                       form.tiling);
-}
-
-// The entry of the format.
-const Kernel& KernelOf(CodeFormat format) {
-  static const auto* const kernels = [] {
-    auto* all = new std::vector<std::unique_ptr<const Kernel>>;
-    AppendHopperQuant(all);
-    return all;
-  }();
-  Problem problem = MakeQuantProblem(CaseOf(format, 1, 128, 128));
-  problem.b_packing = Packing::kStrips;
-  return **std::find_if(kernels->begin(), kernels->end(),
-                        [&](const auto& kernel) { return kernel->Rejection(problem).empty(); });
 }
 
 // The case with M and N such that the form takes it.

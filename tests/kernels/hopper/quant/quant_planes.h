@@ -42,6 +42,7 @@ struct QuantCase {
   std::int64_t group_k = 128;   // of integers, where scales are of groups
   bool has_offsets = false;     // of uint4 and uint8
   bool has_f32_scales = false;  // of 4 bits
+  bool has_odd_rows = false;    // of f32: infinities, NaN and the least numbers
   bool has_nan = false;         // of fp8: some lines; of E2M1 with any scale: some scales
 
   bool is_e2m1() const { return b == DataType::kFp4E2M1; }
@@ -151,11 +152,17 @@ struct QuantRun {
         packed_scales(Units(ScaleGroups()) * 16 * ScalesOfGroup() * ScaleSize()),
         packed_zeros(Units(ScaleGroups()) * 16 * ScalesOfGroup()),
         packed_offsets(Units(ScaleGroups()) * 16 * ScalesOfGroup() * ScaleSize()),
-        row_sums(static_cast<std::int64_t>((c.m + 127) / 128 * 128 * groups * ScalesOfGroup() * 4)),
+        workspace(WorkspaceBytes()),
         bias(c.n * SizeBits(c.d) / 8) {
     std::memset(codes.data(), 0, problem.b.size_bytes());
     for (std::int64_t row = 0; row < c.m; ++row) {
-      for (std::int64_t i = 0; i < c.k; ++i) a_plane.Set(row, i, AOf(row, i));
+      for (std::int64_t i = 0; i < c.k; ++i) {
+        if (c.a == DataType::kF32) {
+          a_plane.Set(row, i, FloatOfA(row, i));
+        } else {
+          a_plane.Set(row, i, AOf(row, i));
+        }
+      }
       for (std::int64_t column = 0; column < c.n; ++column) {
         SetHalfOrFloat(&c_plane, row, column, COf(row, column));
       }
@@ -189,13 +196,48 @@ struct QuantRun {
   std::int64_t ScalesOfGroup() const { return 128 / its.scale_k(); }
 
   emulator::HalfFormat RowFormat() const {
-    return its.a == DataType::kBf16 ? emulator::HalfFormat::kBf16 : emulator::HalfFormat::kF16;
+    return its.a == DataType::kF16 ? emulator::HalfFormat::kF16 : emulator::HalfFormat::kBf16;
   }
   // Numbers of several magnitudes.
   std::uint16_t AOf(std::int64_t row, std::int64_t i) const {
     const std::uint32_t x = HashOf(1, row, i);
     const float value = static_cast<float>(x & 0xffff) / 65536.0F - 0.5F;
     return emulator::Narrow(RowFormat(), std::ldexp(value, static_cast<int>(x >> 30)));
+  }
+  // A of f32: numbers of 24 bits.
+  float FloatOfA(std::int64_t row, std::int64_t i) const {
+    const std::uint32_t x = HashOf(6, row, i);
+    if (its.has_odd_rows && (row + i) % 61 == 7) {
+      constexpr std::uint32_t kOdd[] = {0x7f800000, 0xff800000, 0x7fc00001, 0x7f800001,
+                                        0x00000001, 0x80012345, 0x007fffff, 0x09876543};
+      float value;
+      std::memcpy(&value, &kOdd[row % 8], sizeof value);
+      return value;
+    }
+    const float value = static_cast<float>(x & 0xffffff) / 16777216.0F - 0.5F;
+    return std::ldexp(value, static_cast<int>(x >> 29));
+  }
+  // Three numbers of bf16, cut and not rounded.
+  std::uint16_t PartOfA(std::int64_t row, std::int64_t i, int part) const {
+    float x = FloatOfA(row, i);
+    if (!std::isfinite(x)) return part > 0 ? 0 : emulator::Narrow(emulator::HalfFormat::kBf16, x);
+    std::uint32_t bits = 0;
+    for (int each = 0; each <= part; ++each) {
+      std::memcpy(&bits, &x, sizeof bits);
+      bits &= 0xffff0000;
+      float taken;
+      std::memcpy(&taken, &bits, sizeof taken);
+      x -= taken;
+    }
+    return static_cast<std::uint16_t>(bits >> 16);
+  }
+  // The most that a launch may use: sums of rows, behind three rows of bf16 and their products for
+  // each row of f32.
+  std::int64_t WorkspaceBytes() const {
+    const std::int64_t rows = its.a == DataType::kF32 ? 3 * its.m : its.m;
+    const std::int64_t sums = (rows + 127) / 128 * 128 * groups * ScalesOfGroup() * 4;
+    if (its.a != DataType::kF32) return sums;
+    return sums + rows * its.k * 2 + (rows + 3) * (its.n + 3) * 4 + 512;
   }
   std::uint32_t CodeOf(std::int64_t line, std::int64_t i) const {
     const std::uint32_t code = HashOf(2, line, i) >> (32 - SizeBits(its.b));
@@ -419,7 +461,7 @@ struct QuantRun {
     arguments.b_scales = packed_scales.data();
     arguments.b_zero_points = its.has_zero_points ? packed_zeros.data() : nullptr;
     arguments.b_offsets = its.has_offsets ? packed_offsets.data() : nullptr;
-    arguments.workspace = row_sums.data();
+    arguments.workspace = workspace.data();
     if (its.is_nvfp4) arguments.b_tensor_scale = &tensor_scale;
     arguments.c = c_plane.data();
     arguments.bias = bias.data();
@@ -451,8 +493,14 @@ struct QuantRun {
     }
     return line;
   }
-  Line RowOfA(std::int64_t row) const {
-    return MakeLine([&](std::int64_t i) { return AOf(row, i); });
+  // A row of A, or the rows that a row of f32 is multiplied as.
+  std::vector<Line> RowsOfA(std::int64_t row) const {
+    if (its.a != DataType::kF32) return {MakeLine([&](std::int64_t i) { return AOf(row, i); })};
+    std::vector<Line> parts;
+    for (int part = 0; part < 3; ++part) {
+      parts.push_back(MakeLine([&](std::int64_t i) { return PartOfA(row, i, part); }));
+    }
+    return parts;
   }
   // A line of W, as the terms whose products a step adds one after another.
   using Terms = std::vector<Line>;
@@ -541,9 +589,12 @@ struct QuantRun {
     for (std::int64_t column = 0; column < its.n; ++column) lines.push_back(LineOfW(column));
     std::int64_t wrong = 0;
     for (std::int64_t row = 0; row < its.m; ++row) {
-      const Line a = RowOfA(row);
+      const std::vector<Line> a = RowsOfA(row);
       for (std::int64_t column = 0; column < its.n; ++column) {
-        const float sum = SumOf(a, lines[static_cast<std::size_t>(column)], column);
+        const Terms& line = lines[static_cast<std::size_t>(column)];
+        float sum = SumOf(a.back(), line, column);
+        for (std::size_t part = a.size() - 1; part > 0; --part)
+          sum += SumOf(a[part - 1], line, column);
         wrong += std::isnan(sum) ? !IsNanAt(row, column)
                                  : BitsAt(row, column) != ExpectedBits(sum, row, column);
       }
@@ -567,7 +618,7 @@ struct QuantRun {
   Bytes packed_scales;
   Bytes packed_zeros;
   Bytes packed_offsets;
-  Bytes row_sums;  // workspace
+  Bytes workspace;
   Bytes bias;
 };
 

@@ -4,7 +4,8 @@ then times it beside torch's bf16 product (cuBLAS), in shuffled order, both in o
     python3 check_bench.py libquant.so [check] [quick] [small] [SHAPE=TILING,TILING...]...
 
 `small` checks one shape once, for compute-sanitizer; `bf16` checks rows of bf16 alone. SHAPE is MxNxK. A tiling is fN
-(few.h, few_chain.h) or wN (wide.h) behind the letters of its format (tilings.py), none for int4 in groups of 128.
+(few.h, few_chain.h) or wN (wide.h) behind the letters of its format (tilings.py), none for int4 in groups of 128. Behind
+it "r" stands for rows of f32, each three of the tiling's, beside which torch's f32 product is timed.
 Each figure is the median of launches in a CUDA graph of 40, over copies of W in turns, half a GB of them; "spread" is
 that of its rounds.
 """
@@ -112,25 +113,30 @@ class Weights:
 
 def parts(tiling):
     """The format's letters, which kernel, and its tiling's number."""
-    letter, which, index = re.fullmatch(r"(\w*?)([fw])(\d+)", tiling).groups()
+    letter, which, index = re.fullmatch(r"(\w*?)([fw])(\d+)r?", tiling).groups()
     return letter, "fw".index(which), int(index)
 
 
 def format_of(tiling): return first_of(parts(tiling)[0])
 
 
+# Types of A and D, in the order of kTypes in quant_library.cu.
+TYPES = [(torch.bfloat16, torch.bfloat16), (torch.float16, torch.float16), (torch.float32, torch.float32),
+         (torch.bfloat16, torch.float32)]
 workspaces = {}
 
 
-def workspace(w, m):
-    if not w.format.offsets: return None
-    return workspaces.setdefault((m, w.k), torch.empty((m + 128) * (w.k + 127) // 32, device=dev))
+def workspace(w, m, is_float):
+    if not w.format.offsets and not is_float: return None
+    floats = ((m * 3 if is_float else m) + 128) * (w.k + 127) // 32 + (m * 3 * (w.k + w.n) + 1024 if is_float else 0)
+    return workspaces.setdefault((m, w.n, w.k, is_float), torch.empty(floats, device=dev))
 
 
 def gemm(w, tiling, a, d):
     _, kernel, index = parts(tiling)
-    assert lib.quant_gemm(kernel, index, int(a.dtype == torch.float16), FORMATS.index(w.format), ptr(a), *map(ptr, w.packed),
-                          ptr(w.tensor_scale), ptr(workspace(w, a.shape[0])), ptr(d), a.shape[0], w.n, w.k, stream()) == 0, tiling
+    assert lib.quant_gemm(kernel, index, TYPES.index((a.dtype, d.dtype)), FORMATS.index(w.format), ptr(a), *map(ptr, w.packed),
+                          ptr(w.tensor_scale), ptr(workspace(w, a.shape[0], a.dtype == torch.float32)), ptr(d), a.shape[0],
+                          w.n, w.k, stream()) == 0, tiling
 
 
 def fits(tiling, n):
@@ -140,7 +146,8 @@ def fits(tiling, n):
     return n % (lines * cluster) == 0
 def most(tiling):
     letter, kernel, index = parts(tiling)
-    return 1 << 30 if kernel == 1 else FEW[letter][index][0]
+    rows = 1024 if kernel == 1 and tiling[-1] == "r" else 1 << 30 if kernel == 1 else FEW[letter][index][0]
+    return rows // 3 if kernel == 0 and tiling[-1] == "r" else rows
 
 
 words = sys.argv[2:]
@@ -150,19 +157,54 @@ SMALL = "small" in words
 ROWS = (1, 20) if SMALL else (1, 2, 5, 8, 13, 16, 27, 64, 200, 512)
 
 
+def parts_of_rows(a):
+    """Rows of f32 as rows of bf16: bits that are cut off, one after another."""
+    for _ in range(3):
+        part = (a.view(torch.int32) & -65536).view(torch.float32)
+        yield part.to(torch.bfloat16)
+        a = a - part
+
+
+def check_float(w, tilings):
+    """Rows of f32: the sums of three products by the tiling itself, and no further from float64 than f32's own sums."""
+    bad = 0
+    for tiling in tilings:
+        for m in (1, 2, 5, 27, 200):
+            if m > most(tiling): continue
+            a = torch.randn(m, w.k, device=dev)
+            hi, mid, lo = [torch.empty(m, w.n, device=dev) for _ in range(3)]
+            for part, rows in zip((hi, mid, lo), parts_of_rows(a)): gemm(w, tiling, rows.contiguous(), part)
+            d = torch.full((m + 1, w.n), float("nan"), device=dev)
+            gemm(w, tiling, a, d)
+            torch.cuda.synchronize()
+            assert d[m].isnan().all(), "wrote past the last row"
+            exact = a.double() @ w.exact.t()
+            error = ((d[:m] - exact).norm() / exact.norm()).item()
+            same = torch.equal(d[:m].view(torch.int32), ((lo + mid) + hi).view(torch.int32))
+            ok = same and error < 2 ** -17
+            bad += not ok
+            if not ok or m == 1 and w.n == 1024:
+                print(f"{tiling} {tuple(w.format)} M={m} N={w.n} K={w.k}: error {error:.2e} of the norm, bits "
+                      f"{'those of three products' if same else 'DIFFER'}", flush=True)
+    return bad
+
+
 def check(tilings, shapes=((512, 1408),) if SMALL else ((512, 512), (1024, 4096), (192, 2688))):
     bad = 0
     letters = {parts(t)[0] for t in tilings}
     for n, k in shapes:
         for format in [f for f in FORMATS if f.letter in letters]:
-            own = [t for t in tilings if fits(t, n) and parts(t)[0] == format.letter]
-            if not own: continue
+            of_format = [t for t in tilings if fits(t, n) and parts(t)[0] == format.letter]
+            own = [t for t in of_format if t[-1] != "r"]
+            of_floats = [t for t in of_format if t[-1] == "r"]
+            if not of_format: continue
             w = Weights(n, k, format, decoded=True)
+            bad += check_float(w, of_floats)
             only_bf16 = format.code == "e2m1" or "bf16" in words
             for dtype in (torch.bfloat16,) if only_bf16 else (torch.bfloat16, torch.float16):
                 bad += check_format(w, dtype, own)
     for format in [f for f in FORMATS if f.code[0] == "e"]:
-        own = [t for t in tilings if parts(t)[0] == format.letter]
+        own = [t for t in tilings if parts(t)[0] == format.letter and t[-1] != "r"]
         if own and not SMALL: bad += check_odd(format, own)
     print("check:", "ok" if bad == 0 else f"{bad} BAD", flush=True)
     return bad
@@ -251,8 +293,15 @@ def bench(m, n, k, tilings, rounds=11):
     w = {format: [Weights(n, k, format) for _ in range(copies_of(code_bytes(format, n, k)))]
          for format in {format_of(t) for t in tilings}}
     d = torch.empty(m, n, device=dev, dtype=torch.bfloat16)
+    floats = torch.randn(m, k, device=dev)
+    float_d = torch.empty(m, n, device=dev)
     graphs = {"bf16": graph_of([lambda x=x: torch.nn.functional.linear(a, x) for x in b])}
-    for t in tilings: graphs[t] = graph_of([lambda x=x: gemm(x, t, a, d) for x in w[format_of(t)]])
+    if any(t[-1] == "r" for t in tilings):
+        f32 = [torch.randn(n, k, device=dev) for _ in range(copies_of(4 * n * k))]
+        graphs["torch's f32"] = graph_of([lambda x=x: torch.nn.functional.linear(floats, x) for x in f32])
+    for t in tilings:
+        rows, result = (floats, float_d) if t[-1] == "r" else (a, d)
+        graphs[t] = graph_of([lambda x=x: gemm(x, t, rows, result) for x in w[format_of(t)]])
     times = {name: [] for name in graphs}
     for _ in range(3):
         for g in graphs.values(): g.replay()
@@ -263,7 +312,7 @@ def bench(m, n, k, tilings, rounds=11):
         for name in order: times[name].append(once(graphs[name]))
     base = statistics.median(times["bf16"])
     print(f"--- {m}x{n}x{k}: bf16 {base:.2f} us", flush=True)
-    for name in tilings:
+    for name in [name for name in graphs if name != "bf16"]:
         t = statistics.median(times[name])
         print(f"  {name} {t:.2f} us = {base / t:.3f}  (spread {min(times[name]):.2f} to {max(times[name]):.2f})", flush=True)
 

@@ -1,6 +1,7 @@
 // The kernels of kernels/hopper/quant behind a C interface, for check_bench.py: packing, products
 // by kernel and tiling (quant_products.cu), and a reference that sums in their order by plain
 // mma.sync.
+#include "kernels/hopper/quant/float_rows_launch.h"
 #include "kernels/hopper/quant/packing_launch.h"
 #include "tests/kernels/hopper/quant/gpu/quant_products.h"
 
@@ -51,9 +52,19 @@ constexpr Format kFormats[] = {
     {DataType::kIq4Nl, DataType::kF32, 32},
 };
 
+// The types of A and D, by their place in TYPES of check_bench.py.
+struct Types {
+  DataType a;
+  DataType d;
+};
+constexpr Types kTypes[] = {{DataType::kBf16, DataType::kBf16},
+                            {DataType::kF16, DataType::kF16},
+                            {DataType::kF32, DataType::kF32},
+                            {DataType::kBf16, DataType::kF32}};
+
 // A product as Python's call states it.
 struct Call {
-  int is_f16;  // A and D, else bf16
+  int types;   // its place in kTypes
   int format;  // of B: its place in kFormats
   int m;
   int n;
@@ -62,16 +73,16 @@ struct Call {
 };
 
 Problem ProblemOf(const Call& call) {
-  const DataType type = call.is_f16 != 0 ? DataType::kF16 : DataType::kBf16;
+  const Types& types = kTypes[call.types];
   const Format& format = kFormats[call.format];
   Problem problem;
   problem.m = call.m;
   problem.n = call.n;
   problem.k = call.k;
-  problem.a = {type, call.m, call.k, Order::kRowMajor, call.k};
+  problem.a = {types.a, call.m, call.k, Order::kRowMajor, call.k};
   problem.b = {format.type, call.n, call.k, Order::kRowMajor, call.k};
   problem.transpose_b = true;
-  problem.d = {type, call.m, call.n, Order::kRowMajor, call.n};
+  problem.d = {types.d, call.m, call.n, Order::kRowMajor, call.n};
   problem.c = problem.d;
   problem.b_scaling.has_scales = true;
   problem.b_scaling.block_lines = 1;
@@ -224,12 +235,13 @@ int quant_reference(int is_f16, const void* a, const void* values, const void* r
 }
 
 // kernel: 0 for few rows, 1 for many. workspace: where B has offsets, as many f32 as 128 more rows
-// than A's have parts of 32 of K.
-int quant_gemm(int kernel, int tiling, int is_f16, int format, const void* a, const void* codes,
+// than A's have parts of 32 of K; for rows of f32, at most kFloatRowsAtOnce, as for three times as
+// many of bf16, behind these and their products.
+int quant_gemm(int kernel, int tiling, int types, int format, const void* a, const void* codes,
                const void* scales, const void* zeros, const void* offsets, const void* tensor_scale,
                void* workspace, void* d, int m, int n, int k, void* stream) {
   using namespace gemmd::hopper::quant;
-  const Call call = {is_f16, format, m, n, k, stream};
+  const Call call = {types, format, m, n, k, stream};
   gemmd::Arguments arguments;
   arguments.a = a;
   arguments.b = codes;
@@ -243,6 +255,14 @@ int quant_gemm(int kernel, int tiling, int is_f16, int format, const void* a, co
   const gemmd::Problem problem = ProblemOf(call);
   Launch* const launch = ProductFor(CodeFormatOf(problem), kernel, tiling);
   if (launch == nullptr) return Said(absl::InvalidArgumentError("the library has no such form"));
-  return Said(launch(problem, arguments, TargetOf(stream)));
+  const gemmd::LaunchTarget target = TargetOf(stream);
+  if (problem.a.type != gemmd::DataType::kF32) return Said(launch(problem, arguments, target));
+  const gemmd::Problem parts = ProductOfParts(problem);
+  gemmd::Arguments of_parts = arguments;
+  of_parts.a = workspace;
+  of_parts.d = static_cast<std::uint8_t*>(workspace) + PlacesOfParts(parts).sums;
+  of_parts.workspace = static_cast<std::uint8_t*>(workspace) + PlacesOfParts(parts).row_sums;
+  return Said(LaunchSplitRows(problem, arguments, target)) | Said(launch(parts, of_parts, target)) |
+         Said(LaunchAddRows(problem, arguments, target));
 }
 }
