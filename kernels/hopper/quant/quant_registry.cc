@@ -215,7 +215,7 @@ Problem Multiplied(const Problem& problem) {
 // The time of the passes ahead of a product of rows of f32 and behind it, beside the product's.
 double FloatRowsUs(const Problem& problem, const DeviceTraits& device) {
   if (device.kind == DeviceKind::kEmulated) return 0;
-  constexpr double kLaunchesUs = 3;
+  constexpr double kLaunchesUs = 5;
   const double elements = static_cast<double>(problem.m) * static_cast<double>(problem.k);
   const double results = static_cast<double>(problem.m) * static_cast<double>(problem.n);
   return kLaunchesUs + (10 * elements + 16 * results) / (0.7 * device.memory_gbps * 1e3);

@@ -82,7 +82,7 @@ TEST(FloatRowsOfAnyKind, CountAsIeeeHasThem) {
 
 // More rows than the workspace has room for.
 TEST(FloatRowsOfAnyKind, AreMultipliedSoManyAtOnce) {
-  QuantCase c = CaseOf(CodeFormat::kUint4G32Offset, kFloatRowsAtOnce + 3, 40, 64);
+  QuantCase c = CaseOf(CodeFormat::kUint4G32Offset, kFloatRowsAtOnce + 3, 70, 64);
   for (const Order order : {Order::kRowMajor, Order::kColumnMajor}) {
     c.d_order = order;
     c.epilogue = {0.5, -1.5, true, Activation::kNone};

@@ -185,7 +185,11 @@ TEST(PackedInt4, SaysWhatItDoesNotTake) {
   EXPECT_EQ(ReasonOf(other), "takes A whose lines run along K");
   other = problem;
   other.a.type = DataType::kF32;
-  EXPECT_EQ(ReasonOf(other), "takes A of f16 or bf16, not f32");
+  EXPECT_EQ(ReasonOf(other), "");
+  other.a.leading_dimension = 258;
+  EXPECT_EQ(ReasonOf(other), "takes a leading dimension of A that is a multiple of 4, not 258");
+  other.a.type = DataType::kF64;
+  EXPECT_EQ(ReasonOf(other), "takes A of f16, bf16 or f32, not f64");
   other = problem;
   other.accumulate = DataType::kF64;
   EXPECT_EQ(ReasonOf(other), "does not accumulate in f64");
