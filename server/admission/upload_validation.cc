@@ -43,8 +43,12 @@ absl::Status CheckOrder(const std::string& field, const OperandSpec& operand,
     return InvalidArgumentError(StrCat(field, ".k_order is set, and ", field,
                                        ".quantization is missing; orders are of blocks along K"));
   }
-  return CheckKOrder(StrCat(field, ".k_order"), *operand.k_order,
-                     scaling.k_is_columns ? operand.data.columns : operand.data.rows);
+  // Blocks that are as long along both dimensions leave open which one K is: a product says.
+  const bool may_be_rows = operand.blocks->block_k == operand.blocks->block_lines &&
+                           operand.k_order->size() == operand.data.rows;
+  return CheckKOrder(
+      StrCat(field, ".k_order"), *operand.k_order,
+      scaling.k_is_columns && !may_be_rows ? operand.data.columns : operand.data.rows);
 }
 
 }  // namespace

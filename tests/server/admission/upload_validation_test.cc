@@ -118,6 +118,18 @@ TEST_F(UploadValidation, AnOrderIsOfBlocksAlongK) {
             "begin.operand.k_order[4] is 10, which came before; each place of K comes once");
   set({0, 1, 2});
   EXPECT_EQ(Message(), "begin.operand.k_order has 3 entries; it must have K, 20");
+  // Where blocks are as long along both dimensions K may be either.
+  operand_.data.type = DataType::kFp8E4M3;
+  operand_.scales = PlaneSpec{DataType::kF32, 1, 1, Order::kRowMajor, 0};
+  operand_.blocks = BlockScaling{128, 128, false};
+  EXPECT_EQ(Message(), "");
+  set({0, 1, 1});
+  EXPECT_EQ(Message(),
+            "begin.operand.k_order[2] is 1, which came before; each place of K comes once");
+  set({0, 1});
+  EXPECT_EQ(Message(), "begin.operand.k_order has 2 entries; it must have K, 20");
+  set({0, 1, 2});
+  operand_.data.type = DataType::kInt8;
   operand_.blocks.reset();
   operand_.scales = PlaneSpec{DataType::kF32, 3, 1, Order::kRowMajor, 0};
   EXPECT_EQ(Message(),
