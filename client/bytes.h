@@ -25,12 +25,27 @@ class Bytes {
   Bytes(std::shared_ptr<const void> owner, absl::string_view view)
       : owner_(std::move(owner)), view_(view) {}
 
+  // Those of a mapped file, which are read again where their pages have been given back (file.h).
+  static Bytes OfMappedFile(std::shared_ptr<const void> owner, absl::string_view view) {
+    Bytes bytes(std::move(owner), view);
+    bytes.is_mapped_file_ = true;
+    return bytes;
+  }
+  // Returns a part, which keeps the whole alive. REQUIRES: `view` lies within it.
+  Bytes Part(absl::string_view view) const {
+    Bytes part = *this;
+    part.view_ = view;
+    return part;
+  }
+
   absl::string_view view() const { return view_; }
+  bool is_mapped_file() const { return is_mapped_file_; }
   const std::shared_ptr<const void>& owner() const { return owner_; }
 
  private:
   std::shared_ptr<const void> owner_;
   absl::string_view view_;
+  bool is_mapped_file_ = false;
 };
 
 // Memory to be filled, once, and then kept as Bytes. Not initialised: what is filled from a

@@ -132,10 +132,13 @@ absl::StatusOr<Bytes> InputFile::Map() const {
   const std::uint64_t size = size_bytes_;
   std::shared_ptr<const void> owner(
       memory, [size](const void* held) { ::munmap(const_cast<void*>(held), size); });
-  return Bytes(std::move(owner), {static_cast<const char*>(memory), size});
+  return Bytes::OfMappedFile(std::move(owner), {static_cast<const char*>(memory), size});
 }
 
-void ReleasePages(absl::string_view mapped) {
+void ReleasePages(const Bytes& bytes) {
+  // Danger: pages that are no file's would be zeros after it.
+  if (!bytes.is_mapped_file()) return;
+  const absl::string_view mapped = bytes.view();
   static const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto begin = reinterpret_cast<std::uintptr_t>(mapped.data());
   const std::uintptr_t skipped = RoundUp(begin, page) - begin;

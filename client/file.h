@@ -16,8 +16,8 @@ using ::gemmd::CheckWritable;
 using ::gemmd::WriteFile;
 
 // Gives back the memory of pages that lie whole in these bytes, which are read from the file again
-// where they are touched. REQUIRES: they are of InputFile::Map().
-void ReleasePages(absl::string_view mapped);
+// where they are touched. Does nothing where they are of no mapped file.
+void ReleasePages(const Bytes& bytes);
 
 // An open regular file, whose size is known before any of it is read. Errors of
 // every function here begin with the path.

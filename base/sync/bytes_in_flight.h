@@ -22,6 +22,12 @@ class BytesInFlight {
     ++entered_;
     bytes_ += bytes;
   }
+  // Takes bytes off a piece that stays. REQUIRES: it entered with more.
+  void Shrink(std::uint64_t bytes) {
+    const MutexLock lock(mutex_);
+    bytes_ -= bytes;
+    left_.notify_all();
+  }
   // REQUIRES: so many entered.
   void Leave(std::uint64_t bytes) {
     const MutexLock lock(mutex_);

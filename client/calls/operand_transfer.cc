@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/digest/operand_digest.h"
 #include "base/math.h"
+#include "client/file.h"
 #include "client/wire/wire_types.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/chunk_framing.h"
@@ -207,10 +208,15 @@ void UploadStream::Send(const OperandSource& source, const std::vector<v1::ByteR
     const Matrix* const plane = source.plane(range.plane());
     if (plane == nullptr) continue;
     const std::uint64_t end = std::min<std::uint64_t>(range.end_bytes(), plane->bytes().size());
+    std::uint64_t sent_before = range.begin_bytes();  // where the chunk before this one began
     for (std::uint64_t at = range.begin_bytes(); goes_on_ && at < end;) {
       const std::uint64_t next = std::min(at + chunk_bytes, end);
       goes_on_ = call_.Write(ChunkOf(source, range.plane(), at, next));
       if (goes_on_ && sent_) sent_(next - at);
+      // gRPC is done with the chunk before; where it is not, the page is read again.
+      ReleasePages(
+          plane->shared_bytes().Part(plane->bytes().substr(sent_before, at - sent_before)));
+      sent_before = at;
       at = next;
     }
   }

@@ -56,19 +56,15 @@ Refusal DecodeQ5_1(const Byte* block, const Out& out) {
 
 Refusal DecodeQ4_0(const Byte* block, const Out& out) {
   std::memcpy(out.scales, block, 2);
-  Byte codes[32];
-  SplitHalves(block + 2, codes);
-  for (Byte& code : codes) code ^= 8;  // less 8, in two's complement
-  PackPairs(codes, 32, out.codes);
+  PackHalves<16>(block + 2, out.codes);
+  for (int i = 0; i < 16; ++i) out.codes[i] ^= 0x88;  // less 8, in two's complement
   return CheckScale(LoadF16(block));
 }
 
 Refusal DecodeQ4_1(const Byte* block, const Out& out) {
   std::memcpy(out.scales, block, 2);
   std::memcpy(out.offsets, block + 2, 2);
-  Byte codes[32];
-  SplitHalves(block + 4, codes);
-  PackPairs(codes, 32, out.codes);
+  PackHalves<16>(block + 4, out.codes);
   if (Refusal refusal = CheckScale(LoadF16(block))) return refusal;
   return CheckOffset(LoadF16(block + 2));
 }
@@ -76,9 +72,7 @@ Refusal DecodeQ4_1(const Byte* block, const Out& out) {
 // The table is that of iq4_nl, so that codes stay as they are.
 Refusal DecodeIq4Nl(const Byte* block, const Out& out) {
   std::memcpy(out.scales, block, 2);
-  Byte codes[32];
-  SplitHalves(block + 2, codes);
-  PackPairs(codes, 32, out.codes);
+  PackHalves<16>(block + 2, out.codes);
   return CheckScale(LoadF16(block));
 }
 
@@ -89,9 +83,8 @@ Refusal DecodeIq4Xs(const Byte* block, const Out& out) {
     const int low = block[4 + part / 2] >> (part % 2 * 4) & 15;
     const int scale = (low | (high >> (2 * part) & 3) << 4) - 32;
     StoreF32(d * static_cast<float>(scale), part, out.scales);  // exact: 11 bits times 6
-    Byte codes[32];
-    SplitHalves(block + 8 + static_cast<std::ptrdiff_t>(16 * part), codes);
-    PackPairs(codes, 32, out.codes + static_cast<std::ptrdiff_t>(16 * part));
+    const std::ptrdiff_t at = std::ptrdiff_t{16} * part;
+    PackHalves<16>(block + 8 + at, out.codes + at);
   }
   return CheckScale(d);
 }
@@ -99,13 +92,11 @@ Refusal DecodeIq4Xs(const Byte* block, const Out& out) {
 // A block of tiny elements gets the byte 255 of gguf 0.19.0, as -1 in 8 bits, and zeros for codes.
 // The standard reads 255 as NaN and ggml as 2^127; zeros are meant.
 Refusal DecodeMxfp4(const Byte* block, const Out& out) {
-  Byte codes[32];
-  SplitHalves(block + 1, codes);
-  PackPairs(codes, 32, out.codes);
+  PackHalves<16>(block + 1, out.codes);
   out.scales[0] = block[0];
   if (block[0] != 0xff) return std::nullopt;
   out.scales[0] = 0;
-  if (std::all_of(codes, codes + 32, [](Byte code) { return (code & 7) == 0; })) {
+  if (std::all_of(block + 1, block + 17, [](Byte both) { return (both & 0x77) == 0; })) {
     return std::nullopt;
   }
   return "its scale is the byte 255, NaN, and not all of its codes are zero";
@@ -119,12 +110,8 @@ Refusal DecodeNvfp4(const Byte* block, const Out& out) {
           block[part]);
     }
     out.scales[part] = block[part];
-    Byte codes[16];
-    for (int j = 0; j < 8; ++j) {
-      codes[j] = block[4 + 8 * part + j] & 15;
-      codes[j + 8] = block[4 + 8 * part + j] >> 4;
-    }
-    PackPairs(codes, 16, out.codes + static_cast<std::ptrdiff_t>(8 * part));
+    const std::ptrdiff_t at = std::ptrdiff_t{8} * part;
+    PackHalves<8>(block + 4 + at, out.codes + at);
   }
   return std::nullopt;
 }

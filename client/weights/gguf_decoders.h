@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <optional>
 #include <string>
 
@@ -32,6 +33,23 @@ float LoadF16(const Byte* from);
 void StoreF32(float value, int index, Byte* plane);
 // Two codes of 4 bits a byte, the first in the low half. REQUIRES: an even count.
 void PackPairs(const Byte* codes, int count, Byte* packed);
+
+// Packs 2 * kHalf codes as PackPairs() does, from halves: byte j has code j in its low half and
+// code j + kHalf in the high one. Loops over words in arrays of their own become vectors.
+template <int kHalf>
+void PackHalves(const Byte* from, Byte* packed) {
+  std::uint16_t words[kHalf / 2];
+  std::memcpy(words, from, kHalf);
+  Byte low[kHalf / 2];
+  Byte high[kHalf / 2];
+  for (int i = 0; i < kHalf / 2; ++i) {
+    const unsigned word = words[i];
+    low[i] = static_cast<Byte>((word & 0x0f) | (word >> 4 & 0xf0));
+    high[i] = static_cast<Byte>((word >> 4 & 0x0f) | (word >> 8 & 0xf0));
+  }
+  std::memcpy(packed, low, sizeof low);
+  std::memcpy(packed + sizeof low, high, sizeof high);
+}
 
 // A refusal where one is infinite or no number.
 Refusal CheckScale(float scale);

@@ -24,6 +24,8 @@ using Byte = std::uint8_t;
 
 constexpr std::uint64_t kEight = 8;
 constexpr std::uint64_t kPartBits = 32;  // of words that lie in parts
+constexpr std::uint64_t kWordBits = 32;
+constexpr std::uint64_t kPartLines = 64;  // that one thread decodes at a time
 constexpr std::uint32_t kE4M3Magnitude = 0x7f;
 
 std::uint64_t BitsAlong(const Axis& axis, int bits, std::uint64_t index) {
@@ -57,8 +59,9 @@ std::uint32_t LoadBits(const Byte* bytes, std::uint64_t bit, int count) {
 std::uint32_t LoadAt(const Plane& plane, std::uint64_t bit) {
   if (plane.bits < 8) return LoadBits(BytesOf(plane), bit, plane.bits);
   const Byte* const from = BytesOf(plane) + bit / 8;
-  std::uint32_t code = 0;
-  std::memcpy(&code, from, static_cast<std::size_t>(plane.bits / 8));
+  if (plane.bits == 8) return *from;
+  std::uint32_t code = from[0] | static_cast<std::uint32_t>(from[1]) << 8;
+  if (plane.bits == 32) std::memcpy(&code, from, sizeof code);
   return code;
 }
 
@@ -157,11 +160,12 @@ class Decoder {
     array.zero_points = std::move(zeros).Freeze(zero_bytes);
     array.offsets = std::move(offsets).Freeze(offset_bytes);
     if (LieAsTheyAre()) {
-      array.codes = {layer_.codes.bytes.owner(), layer_.codes.bytes.view().substr(0, CodeBytes())};
+      array.codes = layer_.codes.bytes.Part(layer_.codes.bytes.view().substr(0, CodeBytes()));
       return array;
     }
     Buffer codes = Buffer::Allocate(CodeBytes());
     codes.data()[CodeBytes() - 1] = 0;  // half of it may stay over
+    lie_in_columns_of_words_ = LieInColumnsOfWords();
     status = ForEachPart(lines_, [&](const Part& part) {
       ReadCodes(part, codes.data());
       return absl::OkStatus();
@@ -189,13 +193,12 @@ class Decoder {
     char* offsets;
   };
 
-  // Parts of 64 lines on all CPUs: an even number, so that none shares a byte with another.
+  // Parts on all CPUs: of an even number of lines, so that none shares a byte with another.
   template <typename Body>
   static absl::Status ForEachPart(std::uint64_t lines, const Body& body) {
-    constexpr std::uint64_t kPart = 64;
-    std::vector<absl::Status> ends(CeilOfRatio(lines, kPart));
+    std::vector<absl::Status> ends(CeilOfRatio(lines, kPartLines));
     ForEachOnThreads(ends.size(), static_cast<std::size_t>(UsableCpus()), [&](std::size_t i) {
-      ends[i] = body(Part{i * kPart, std::min(lines, (i + 1) * kPart)});
+      ends[i] = body(Part{i * kPartLines, std::min(lines, (i + 1) * kPartLines)});
     });
     for (absl::Status& end : ends) {
       if (!end.ok()) return std::move(end);
@@ -225,20 +228,65 @@ class Decoder {
     return block == 0 ? 0 : at / block;
   }
 
+  // Reads a block of all lines before the next one of K: GPTQ and AWQ have neighbouring lines
+  // together.
   absl::Status ReadScales(const Part& part, const Planes& to) {
-    for (std::uint64_t line_block = part.first; line_block < part.last; ++line_block) {
-      if (absl::Status s = ReadScalesOf(line_block, to); !s.ok()) return s;
+    const LinesOfBlocks scales = FindLines(&layer_.scales, part);
+    const LinesOfBlocks zeros =
+        FindLines(layer_.zero_points ? &*layer_.zero_points : nullptr, part);
+    const LinesOfBlocks offsets =
+        FindLines(layer_.offsets ? &layer_.offsets->plane : nullptr, part);
+    for (std::uint64_t k_block = 0; k_block < k_blocks_; ++k_block) {
+      const std::uint64_t from_k = IndexOf(k_block * block_k_, layer_.block.k);
+      const std::uint64_t scale_at = scales.AtK(from_k);
+      const std::uint64_t zero_at = zeros.AtK(from_k);
+      const std::uint64_t offset_at = offsets.AtK(from_k);
+      for (std::uint64_t line_block = part.first; line_block < part.last; ++line_block) {
+        const std::uint64_t i = line_block - part.first;
+        const Stored stored = {layer_.run == 0 ? scales.Load(i, scale_at) : 0,
+                               zeros.Load(i, zero_at), offsets.Load(i, offset_at)};
+        if (absl::Status s = ReadScalesOf(line_block, k_block, stored, to); !s.ok()) return s;
+      }
     }
     return absl::OkStatus();
   }
 
-  // The scale that is stored for the block at (line, k), in the type of the layer's scales.
-  std::uint32_t LoadScale(std::uint64_t line, std::uint64_t k) const {
-    const Plane& plane = layer_.scales;
+  // The numbers of a block as the file has them; 0: of a plane that is not there.
+  struct Stored {
+    std::uint32_t scale;
+    std::uint32_t zero_point;
+    std::uint32_t offset;
+  };
+
+  // Where the numbers of blocks of neighbouring lines lie in a plane, in bits.
+  struct LinesOfBlocks {
+    const Plane* plane = nullptr;
+    std::uint64_t at[kPartLines] = {};
+
+    std::uint64_t AtK(std::uint64_t index) const {
+      return plane == nullptr ? 0 : BitsAlong(plane->k, plane->bits, index);
+    }
+    std::uint32_t Load(std::uint64_t line, std::uint64_t at_k) const {
+      return plane == nullptr ? 0 : LoadAt(*plane, at[line] + at_k);
+    }
+  };
+
+  // REQUIRES: words of the plane have no parts, as those of codes alone have.
+  LinesOfBlocks FindLines(const Plane* plane, const Part& part) const {
+    LinesOfBlocks lines;
+    lines.plane = plane;
+    for (std::uint64_t i = 0; plane != nullptr && i < part.last - part.first; ++i) {
+      const std::uint64_t line = (part.first + i) * block_lines_;
+      lines.at[i] = BitsAlong(plane->line, plane->bits, IndexOf(line, layer_.block.lines));
+    }
+    return lines;
+  }
+
+  // The scale of the block at (line, k), in the type of the layer's scales, of what is stored.
+  // Where there are runs, that is found here.
+  std::uint32_t ScaleAt(std::uint64_t line, std::uint64_t k, std::uint32_t stored) const {
     const std::uint64_t at = layer_.run == 0 ? 0 : (line * k_ + k) / layer_.run;
-    const std::uint32_t code =
-        layer_.run == 0 ? plane.Load(IndexOf(line, layer_.block.lines), IndexOf(k, layer_.block.k))
-                        : plane.Load(0, at);
+    const std::uint32_t code = layer_.run == 0 ? stored : layer_.scales.Load(0, at);
     if (layer_.nested) return BitsOf(NestedScale(*layer_.nested, code, at));
     return layer_.scale_factor == 1 ? code : BitsOf(FloatOf(code) * layer_.scale_factor);
   }
@@ -251,38 +299,37 @@ class Decoder {
     return static_cast<float>(static_cast<double>(product) + nested.offset);
   }
 
-  // The scales, zero points and offsets of a line of blocks of the format.
-  absl::Status ReadScalesOf(std::uint64_t line_block, const Planes& out) {
+  // The scale, zero point and offset of a block of the format.
+  absl::Status ReadScalesOf(std::uint64_t line_block, std::uint64_t k_block, const Stored& stored,
+                            const Planes& out) {
     const std::uint64_t line = line_block * block_lines_;
-    for (std::uint64_t k_block = 0; k_block < k_blocks_; ++k_block) {
-      const std::uint64_t k = k_block * block_k_;
-      const std::uint64_t to = line_block * k_blocks_ + k_block;
-      std::uint32_t code = LoadScale(line, k);
-      float value = ScaleOf(layer_.scale_type, code);
-      if (IsUnusedNan(code, line, k)) {
-        code = 0;
-        value = 0;
-      }
-      if (!std::isfinite(value)) {
-        return Refuse(line, k, absl::StrCat("its scale is ", value, "; it must be finite"));
-      }
-      if (std::signbit(value) && format_.scaling.type == DataType::kFp8E4M3) {
-        flipped_[to] = 1;
-        code &= kE4M3Magnitude;
-      }
-      StoreScale(layer_.scale_type, code, value, to, out.scales);
-      absl::Status status = absl::OkStatus();
-      if (layer_.zero_points) status = ReadZeroPoint(line, k, out.zeros + to);
-      if (layer_.offsets) status = ReadOffset(line, k, value, to, out.offsets);
-      if (!status.ok()) return status;
+    const std::uint64_t k = k_block * block_k_;
+    const std::uint64_t to = line_block * k_blocks_ + k_block;
+    std::uint32_t code = ScaleAt(line, k, stored.scale);
+    float value = ScaleOf(layer_.scale_type, code);
+    if (IsUnusedNan(code, line, k)) {
+      code = 0;
+      value = 0;
     }
-    return absl::OkStatus();
+    if (!std::isfinite(value)) {
+      return Refuse(line, k, absl::StrCat("its scale is ", value, "; it must be finite"));
+    }
+    if (std::signbit(value) && format_.scaling.type == DataType::kFp8E4M3) {
+      flipped_[to] = 1;
+      code &= kE4M3Magnitude;
+    }
+    StoreScale(layer_.scale_type, code, value, to, out.scales);
+    absl::Status status = absl::OkStatus();
+    if (layer_.zero_points) status = ReadZeroPoint(line, k, stored.zero_point, out.zeros + to);
+    if (layer_.offsets && status.ok()) {
+      status = ReadOffset(line, k, stored.offset, value, to, out.offsets);
+    }
+    return status;
   }
 
-  absl::Status ReadZeroPoint(std::uint64_t line, std::uint64_t k, char* to) const {
-    const std::uint64_t from_line = IndexOf(line, layer_.block.lines);
-    const std::uint64_t from_k = IndexOf(k, layer_.block.k);
-    std::uint32_t zero = layer_.zero_points->Load(from_line, from_k) ^ layer_.zero_flip;
+  absl::Status ReadZeroPoint(std::uint64_t line, std::uint64_t k, std::uint32_t stored,
+                             char* to) const {
+    std::uint32_t zero = stored ^ layer_.zero_flip;
     const std::uint32_t highest = (1u << layer_.codes.bits) - 1;
     if (layer_.zero_points_are_less && zero++ == highest) {
       return Refuse(line, k,
@@ -295,12 +342,10 @@ class Decoder {
 
   // In binary64, which has every product of two f32, and of a difference enough to see whether f32
   // has it.
-  absl::Status ReadOffset(std::uint64_t line, std::uint64_t k, float scale, std::uint64_t to,
-                          char* offsets) const {
+  absl::Status ReadOffset(std::uint64_t line, std::uint64_t k, std::uint32_t stored, float scale,
+                          std::uint64_t to, char* offsets) const {
     const Offsets& from = *layer_.offsets;
-    const std::uint32_t code =
-        from.plane.Load(IndexOf(line, layer_.block.lines), IndexOf(k, layer_.block.k));
-    double offset = ScaleOf(from.type, code);
+    double offset = ScaleOf(from.type, stored);
     if (!std::isfinite(offset)) {
       return Refuse(line, k, absl::StrCat("its offset is ", offset, "; it must be finite"));
     }
@@ -339,18 +384,86 @@ class Decoder {
 
   std::uint32_t SignBit() const { return 1u << (SizeBits(layer_.element) - 1); }
 
+  // The signs of no block turn.
+  bool AreUnflipped() const {
+    return std::all_of(flipped_.begin(), flipped_.end(),
+                       [](Byte is_flipped) { return is_flipped == 0; });
+  }
+
   bool LieAsTheyAre() const {
     const Plane& codes = layer_.codes;
     return codes.bits == out_bits_ && layer_.flip == 0 && layer_.k_order == nullptr &&
            IsDense(codes) && codes.line.per_word == 1 &&
-           codes.line.step == k_ * static_cast<std::uint64_t>(codes.bits) &&
-           std::all_of(flipped_.begin(), flipped_.end(),
-                       [](Byte is_flipped) { return is_flipped == 0; });
+           codes.line.step == k_ * static_cast<std::uint64_t>(codes.bits) && AreUnflipped();
+  }
+
+  // Returns whether words of the file are what a line has one after another, and neighbouring lines
+  // have neighbouring words: GPTQ's codes of 4 and 8 bits are the transposed matrix of such words.
+  bool LieInColumnsOfWords() const {
+    const Plane& codes = layer_.codes;
+    return codes.bits == out_bits_ && (codes.bits == 4 || codes.bits == 8) &&
+           codes.line.step == kWordBits && codes.line.per_word == 1 && codes.line.words == 0 &&
+           codes.k.per_word * static_cast<std::uint64_t>(codes.bits) == kWordBits &&
+           codes.k.places.empty() && codes.k.part_step == 0 && codes.k.step % 8 == 0 &&
+           k_ % codes.k.per_word == 0 && AreUnflipped();
+  }
+
+  // Lines of LieInColumnsOfWords(), one after another. Rows of words lie a power of two apart as a
+  // rule, where a cache holds few of them, so that tiles are read into memory of their own.
+  void ReadWords(const Part& part, char* out) const {
+    constexpr std::uint64_t kTileWords = 16;
+    std::uint32_t tile[kTileWords][kPartLines];
+    const std::uint64_t words = k_ / layer_.codes.k.per_word;
+    const std::uint64_t lines = part.last - part.first;
+    const std::uint64_t step = layer_.codes.k.step / 8;
+    const std::uint32_t flips = layer_.flip * (~std::uint32_t{0} / ((1u << out_bits_) - 1));
+    const Byte* const from = BytesOf(layer_.codes) + part.first * sizeof(std::uint32_t);
+    for (std::uint64_t first = 0; first < words; first += kTileWords) {
+      const std::uint64_t count = std::min(kTileWords, words - first);
+      for (std::uint64_t i = 0; i < count; ++i) {
+        std::memcpy(tile[i], from + (first + i) * step, lines * sizeof(std::uint32_t));
+      }
+      for (std::uint64_t line = 0; line < lines; ++line) {
+        std::uint32_t run[kTileWords];
+        for (std::uint64_t i = 0; i < count; ++i) run[i] = tile[i][line] ^ flips;
+        std::memcpy(out + (line * words + first) * sizeof(std::uint32_t), run,
+                    count * sizeof(std::uint32_t));
+      }
+    }
+  }
+
+  // Codes of a line in the order of K.
+  void OrderCodes(const Byte* line, Byte* out) const {
+    const std::vector<std::uint32_t>& order = *layer_.k_order;
+    if (out_bits_ == 8) {
+      for (std::uint64_t k = 0; k < k_; ++k) out[k] = line[order[k]];
+      return;
+    }
+    const auto code = [line](std::uint32_t place) {
+      return line[place / 2] >> (place % 2 * 4) & 15;
+    };
+    for (std::uint64_t k = 0; k < k_; k += 2) {
+      out[k / 2] = static_cast<Byte>(code(order[k]) | code(order[k + 1]) << 4);
+    }
+  }
+
+  void ReadColumnsOfWords(const Part& part, char* out) const {
+    const std::uint64_t line_bytes = k_ * static_cast<std::uint64_t>(out_bits_) / 8;
+    char* const to = out + part.first * line_bytes;
+    if (layer_.k_order == nullptr) return ReadWords(part, to);
+    const std::uint64_t lines = part.last - part.first;
+    std::vector<char> rows(lines * line_bytes);
+    ReadWords(part, rows.data());
+    for (std::uint64_t line = 0; line < lines; ++line) {
+      OrderCodes(reinterpret_cast<const Byte*>(rows.data() + line * line_bytes),
+                 reinterpret_cast<Byte*>(to + line * line_bytes));
+    }
   }
 
   // A stretch of K of all lines before the next one: where neighbouring lines lie in the same cache
-  // line, as GPTQ's and AWQ's do, it is read once.
+  // line, as AWQ's do, it is read once.
   void ReadCodes(const Part& part, char* out) const {
+    if (lie_in_columns_of_words_) return ReadColumnsOfWords(part, out);
     const std::uint64_t step = std::min<std::uint64_t>(block_k_, 128);
     const std::uint64_t stretch = RoundUp(std::uint64_t{128}, step);
     for (std::uint64_t k = 0; k < k_; k += stretch) {
@@ -465,6 +578,7 @@ class Decoder {
   // By block of the format: 1 where a scale of E4M3 is below zero. Servers take none, so that the
   // signs of the block's elements turn.
   std::vector<Byte> flipped_;
+  bool lie_in_columns_of_words_ = false;
 };
 
 }  // namespace
@@ -500,7 +614,7 @@ Layer PartOf(const Layer& layer, std::uint64_t index) {
   const auto cut = [index, &layer, &part](Plane& plane) {
     const absl::string_view all = plane.bytes.view();
     if (plane.part_bytes != 0) {
-      plane.bytes = {plane.bytes.owner(), all.substr(index * plane.part_bytes, plane.part_bytes)};
+      plane.bytes = plane.bytes.Part(all.substr(index * plane.part_bytes, plane.part_bytes));
     }
     part.file_bytes += plane.part_bytes != 0 ? plane.part_bytes : all.size() / layer.parts;
   };

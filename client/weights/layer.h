@@ -43,7 +43,6 @@ struct Plane {
   Axis line;
   Axis k;
   std::uint64_t part_bytes = 0;  // from one matrix of a stack to the next; 0: they share it
-  bool is_in_memory = false;     // as of WeightTensor
 
   std::uint32_t Load(std::uint64_t line_index, std::uint64_t k_index) const;
 };

@@ -250,7 +250,7 @@ absl::StatusOr<WeightTensor> TensorOf(const Bytes& file, const Member& member) {
   tensor.type = header->descr;
   tensor.shape = header->shape;
   tensor.is_column_major = header->fortran_order && header->shape.size() > 1;
-  tensor.bytes = {file.owner(), bytes.substr(data)};
+  tensor.bytes = file.Part(bytes.substr(data));
   for (const Descr& each : kDescrs) {
     if (each.numpy != header->descr) continue;
     tensor.type = std::string(each.type);

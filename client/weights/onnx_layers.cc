@@ -113,7 +113,6 @@ Plane PlaneOf(const WeightTensor& tensor, int bits) {
   Plane plane;
   plane.bytes = tensor.bytes;
   plane.bits = bits;
-  plane.is_in_memory = tensor.is_in_memory;
   return plane;
 }
 
@@ -122,7 +121,6 @@ Plane ZeroPointOfAll(char value) {
   Plane plane;
   plane.bytes = Bytes(std::string(1, value));
   plane.bits = 8;
-  plane.is_in_memory = true;
   return plane;
 }
 

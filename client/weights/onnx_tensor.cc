@@ -185,7 +185,7 @@ absl::StatusOr<WeightTensor> OnnxTensorReader::Read(absl::string_view message) {
           where, absl::StrCat("of ", tensor.type, " and shape ", ShapeText(fields.shape), " takes ",
                               *size, " bytes, but its raw_data have ", fields.raw->size()));
     }
-    tensor.bytes = {file_.owner(), *fields.raw};
+    tensor.bytes = file_.Part(*fields.raw);
   } else if (has_size) {
     if (absl::Status s = FindTyped(where, fields, *size, tensor); !s.ok()) return s;
   }
@@ -246,7 +246,7 @@ absl::Status OnnxTensorReader::FindExternal(absl::string_view where, const Field
                                        Quoted(path), ", which has ", all.size()));
   }
   if (size != 0) ranges_.push_back({path, offset, offset + size, fields.name});
-  tensor.bytes = {file->second.owner(), all.substr(offset, size)};
+  tensor.bytes = file->second.Part(all.substr(offset, size));
   return absl::OkStatus();
 }
 
@@ -268,7 +268,7 @@ absl::Status OnnxTensorReader::FindTyped(absl::string_view where, const Fields& 
   }
   const OnnxType& type = *FindOnnxType(fields.type);
   if (number == type.field && type.entry_bytes != 0) return Decode(where, fields, size, tensor);
-  tensor.bytes = {file_.owner(), typed.packed};
+  tensor.bytes = file_.Part(typed.packed);
   // 64-bit integers are listed, and have no form: whether they are as many matters to nobody.
   if (number != type.field) {
     return Refused(where, absl::StrCat("of ", tensor.type, " has its values in field ", number,
@@ -324,7 +324,6 @@ absl::Status OnnxTensorReader::Decode(absl::string_view where, const Fields& fie
                             bytes.size() / entry_bytes));
   }
   tensor.bytes = Bytes(std::move(bytes));
-  tensor.is_in_memory = true;
   return absl::OkStatus();
 }
 

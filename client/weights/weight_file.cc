@@ -39,7 +39,7 @@ absl::Status Annotate(absl::string_view path, const absl::Status& status) {
 }
 
 Bytes Part(const Bytes& file, std::uint64_t begin, std::uint64_t end) {
-  return {file.owner(), file.view().substr(begin, end - begin)};
+  return file.Part(file.view().substr(begin, end - begin));
 }
 
 // Bytes of such a tensor; an error where there can be none.

@@ -16,7 +16,7 @@ WeightTensor MatrixOf(const WeightTensor& stack, std::uint64_t index) {
     return matrix;
   }
   const std::uint64_t bytes = stack.bytes.view().size() / stack.shape[0];
-  matrix.bytes = {stack.bytes.owner(), stack.bytes.view().substr(index * bytes, bytes)};
+  matrix.bytes = stack.bytes.Part(stack.bytes.view().substr(index * bytes, bytes));
   return matrix;
 }
 
@@ -25,12 +25,9 @@ std::uint64_t FileBytes(const WeightTensor& tensor) {
 }
 
 void ReleasePages(const WeightTensor& tensor) {
-  if (!tensor.is_in_memory) ReleasePages(tensor.bytes.view());
+  ReleasePages(tensor.bytes);
   if (tensor.layer == nullptr) return;
-  for (const Plane* plane : PlanesOf(*tensor.layer)) {
-    // Danger: pages that are no file's would be zeros after it.
-    if (!plane->is_in_memory) ReleasePages(plane->bytes.view());
-  }
+  for (const Plane* plane : PlanesOf(*tensor.layer)) ReleasePages(plane->bytes);
 }
 
 std::string ShapeText(const std::vector<std::uint64_t>& shape) {

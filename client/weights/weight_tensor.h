@@ -22,7 +22,6 @@ struct WeightTensor {
   // Made of several tensors of the file (layer.h), instead of bytes; else null.
   std::shared_ptr<const Layer> layer;
   bool is_column_major = false;  // the first dimension runs fastest in the bytes instead
-  bool is_in_memory = false;     // the bytes are no part of a mapped file: they were decoded
 };
 
 // Three dimensions are a stack of matrices, of which each has a name of its own: "NAME[3]".
@@ -34,7 +33,7 @@ WeightTensor MatrixOf(const WeightTensor& stack, std::uint64_t index);
 // The bytes that it takes in the file.
 std::uint64_t FileBytes(const WeightTensor& tensor);
 
-// Gives back the memory of its bytes (client/file.h), where they are of a mapped file.
+// Gives back the memory of its bytes, as client/file.h does.
 void ReleasePages(const WeightTensor& tensor);
 
 // "[4096, 1024]"

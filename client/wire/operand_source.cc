@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/digest/operand_digest.h"
 #include "base/process/cpu_share.h"
+#include "client/file.h"
 #include "client/wire/wire_types.h"
 
 namespace gemmd::client {
@@ -21,6 +22,22 @@ absl::Status CheckStorable(const Matrix& matrix) {
       absl::StrCat(ToString(matrix.format()), ": an uploaded matrix is tightly packed"));
 }
 
+// The digests of a plane's chunks. A mapped file may be as large as a model, so that only a window
+// of it is in memory at a time.
+std::vector<Sha256Digest> ChunksOf(const Bytes& bytes) {
+  constexpr std::uint64_t kWindow = 32 * kDigestChunkBytes;
+  const absl::string_view all = bytes.view();
+  if (!bytes.is_mapped_file() || all.size() <= kWindow) return ChunkDigests(all, UsableCpus());
+  std::vector<Sha256Digest> chunks;
+  for (std::uint64_t at = 0; at < all.size(); at += kWindow) {
+    const Bytes window = bytes.Part(all.substr(at, kWindow));
+    const std::vector<Sha256Digest> some = ChunkDigests(window.view(), UsableCpus());
+    chunks.insert(chunks.end(), some.begin(), some.end());
+    ReleasePages(window);
+  }
+  return chunks;
+}
+
 DigestPlane Hash(v1::PlaneName name, const Matrix& matrix) {
   const MatrixFormat& format = matrix.format();
   return {static_cast<std::uint32_t>(name),
@@ -29,7 +46,7 @@ DigestPlane Hash(v1::PlaneName name, const Matrix& matrix) {
           format.columns,
           format.order,
           matrix.bytes().size(),
-          ChunkDigests(matrix.bytes(), UsableCpus())};
+          ChunksOf(matrix.shared_bytes())};
 }
 
 }  // namespace

@@ -34,6 +34,24 @@ TEST(FileTest, ALargePartIsReadWhole) {
   EXPECT_TRUE(read->view() == absl::string_view(content).substr(5, content.size() - 7));
 }
 
+TEST(FileTest, PagesOfAMappedFileAloneAreGivenBack) {
+  const testing::TemporaryDirectory directory;
+  const std::string text(1 << 16, 'x');
+  const auto file = InputFile::Open(directory.File("x", text));
+  ASSERT_TRUE(file.ok());
+  const Bytes mapped = *file->Map();
+  EXPECT_TRUE(mapped.is_mapped_file());
+  const Bytes part = mapped.Part(mapped.view().substr(5000, 20000));
+  EXPECT_TRUE(part.is_mapped_file());
+  EXPECT_EQ(part.owner(), mapped.owner());
+  ReleasePages(part);
+  EXPECT_EQ(mapped.view(), text);
+  const Bytes own(text);
+  EXPECT_FALSE(own.is_mapped_file());
+  ReleasePages(own);
+  EXPECT_EQ(own.view(), text);
+}
+
 TEST(FileTest, AFileThatShrankIsDataLoss) {
   testing::TemporaryDirectory directory;
   const std::string path = directory.File("x", "abcdef");

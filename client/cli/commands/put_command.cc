@@ -1,6 +1,8 @@
 // gemm put: matrices from files to the server, to stay there.
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -166,33 +168,47 @@ Outcome NameFor(const PutArguments& arguments, const std::string& path, std::str
   return UsageFailure(checked.message());
 }
 
+// The listeners of an upload: bytes as they go, and the moment at which its file has been read.
+struct Told {
+  PutProgress* progress = nullptr;  // null: it has a progress of its own
+  std::function<void()> is_read;    // may be empty
+};
+
 // Uploads one file or tensor, which gets no name yet.
 Outcome Upload(const GlobalOptions& global, const PutArguments& arguments, const std::string& path,
-               PutProgress* progress, client::Operands& operands, v1::ResidentOperand& resident) {
+               const Told& told, client::Operands& operands, v1::ResidentOperand& resident) {
   const client::Lease lease =
       arguments.has_lease ? client::Lease(arguments.lease) : client::Lease();
   if (arguments.on_arrival) {
-    return PutOnArrival(global, arguments, path, lease, progress, operands, resident);
+    return PutOnArrival(global, arguments, path, lease, told.progress, operands, resident);
   }
   std::optional<client::OperandSource> source;
   if (Outcome failure = ReadSource(arguments, path, source)) return failure;
+  if (told.is_read) told.is_read();
+  PutProgress* progress = told.progress;
   std::optional<PutProgress> own;
   if (progress == nullptr) {
     progress = &own.emplace(TerminalForProgress(), path, source->size_bytes());
   }
+  std::atomic<std::uint64_t> sent{0};
   auto put = operands.Put(*source, lease, CallWithin(global.timeout),
-                          [progress](std::uint64_t bytes) { progress->Add(bytes); });
+                          [progress, &sent](std::uint64_t bytes) {
+                            progress->Add(bytes);
+                            sent += bytes;
+                          });
   if (!put.ok()) return ServerFailure(global.server, put.status());
+  // The server had the rest.
+  progress->Add(source->size_bytes() - std::min<std::uint64_t>(sent, source->size_bytes()));
   resident = *std::move(put);
   return std::nullopt;
 }
 
-// Uploads and names one file or tensor. Without a progress of several, it has its own.
+// Uploads and names one file or tensor.
 Outcome PutOne(const GlobalOptions& global, const PutArguments& arguments, const std::string& path,
-               PutProgress* progress, client::Operands& operands, v1::ResidentOperand& resident) {
+               const Told& told, client::Operands& operands, v1::ResidentOperand& resident) {
   std::string name;
   if (Outcome failure = NameFor(arguments, path, name)) return failure;
-  if (Outcome failure = Upload(global, arguments, path, progress, operands, resident)) {
+  if (Outcome failure = Upload(global, arguments, path, told, operands, resident)) {
     return failure;
   }
   if (name.empty()) return std::nullopt;
@@ -235,7 +251,7 @@ Outcome RunPut(const GlobalOptions& global, const PutArguments& arguments) {
   nlohmann::ordered_json residents = nlohmann::ordered_json::array();
   for (const std::string& path : arguments.files) {
     v1::ResidentOperand resident;
-    if (Outcome failure = PutOne(global, arguments, path, nullptr, *operands, resident)) {
+    if (Outcome failure = PutOne(global, arguments, path, Told(), *operands, resident)) {
       return failure;
     }
     if (global.json) {
@@ -271,7 +287,8 @@ class PutAll {
 
   std::vector<TensorPut> Run(client::Operands& operands) {
     constexpr std::size_t kMostTensors = 4;
-    constexpr std::uint64_t kMostBytesInFlight = 256 << 20;
+    // With the library's own, gemm stays below 256 MiB unless one tensor has more.
+    constexpr std::uint64_t kMostBytesInFlight = 176 << 20;
     std::uint64_t total = 0;
     for (const WeightsNames::Tensor& tensor : tensors_) total += tensor.size_bytes;
     PutProgress progress(TerminalForProgress(), arguments_.files[0], total);
@@ -279,16 +296,22 @@ class PutAll {
     BytesInFlight in_flight(kMostBytesInFlight);
     std::atomic<bool> has_server_failed{false};
     ForEachOnThreads(tensors_.size(), kMostTensors, [&](std::size_t i) {
-      in_flight.Enter(tensors_[i].size_bytes);
+      const WeightsNames::Tensor& tensor = tensors_[i];
+      std::uint64_t held = tensor.size_bytes + tensor.read_bytes;
+      in_flight.Enter(held);
       TensorPut put;
       put.is_begun = !has_server_failed;
       if (put.is_begun) {
-        const std::string path = absl::StrCat(arguments_.files[0], ":", tensors_[i].name);
-        put.failure = PutOne(global_, arguments_, path, &progress, operands, put.resident);
+        const std::string path = absl::StrCat(arguments_.files[0], ":", tensor.name);
+        const Told told{&progress, [&] {
+                          in_flight.Shrink(tensor.read_bytes);
+                          held -= tensor.read_bytes;
+                        }};
+        put.failure = PutOne(global_, arguments_, path, told, operands, put.resident);
         if (put.is_of_server()) has_server_failed = true;
-        ReleaseWeight({arguments_.files[0], tensors_[i].name});
+        ReleaseWeight({arguments_.files[0], tensor.name});
       }
-      in_flight.Leave(tensors_[i].size_bytes);
+      in_flight.Leave(held);
       Finish(i, std::move(put), progress);
     });
     const MutexLock lock(mutex_);

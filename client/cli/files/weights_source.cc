@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <variant>
 
 #include "absl/status/status.h"
 #include "absl/strings/match.h"
@@ -35,6 +36,13 @@ void EndWhereAFileIsCut(int /*signal*/) {
 Failure Refused(const WeightsPath& path, absl::string_view name, absl::string_view why) {
   return FileFailure(
       absl::InvalidArgumentError(absl::StrCat(path.file, ": tensor ", Quoted(name), ": ", why)));
+}
+
+// Returns whether its elements are those of the mapped file, and not decoded ones.
+bool SharesFile(const client::WeightOperand& operand) {
+  const auto* const matrix = std::get_if<client::Matrix>(&operand);
+  if (matrix != nullptr) return matrix->shared_bytes().is_mapped_file();
+  return std::get<client::QuantizedArray>(operand).codes.is_mapped_file();
 }
 
 Outcome FindTensor(const WeightsPath& path, const client::WeightFile& file,
@@ -106,6 +114,7 @@ Outcome ReadWeight(const WeightsPath& path, std::optional<client::WeightOperand>
   if (Outcome failure = FindTensor(path, *file, tensor)) return failure;
   absl::StatusOr<client::WeightOperand> made = OperandOf(*tensor);
   if (!made.ok()) return Refused(path, tensor->name, made.status().message());
+  if (!SharesFile(*made)) ReleasePages(*tensor);
   operand = *std::move(made);
   return std::nullopt;
 }
@@ -131,6 +140,7 @@ Outcome ListWeights(const std::string& path, const std::string& prefix, WeightsN
   for (const client::WeightTensor& tensor : file->tensors()) {
     if (!absl::StartsWith(tensor.name, prefix)) continue;
     const absl::StatusOr<client::WeightForm> form = FormOf(tensor);
+    const std::uint64_t read_bytes = form.ok() && form->element ? 0 : FileBytes(tensor);
     if (!form.ok()) {
       names.refused.emplace_back(tensor.name, std::string(form.status().message()));
     } else if (form->parts > kMostPutOfAStack) {
@@ -140,11 +150,11 @@ Outcome ListWeights(const std::string& path, const std::string& prefix, WeightsN
                        kMostPutOfAStack, "; put one by its index, NAME[0]"));
     } else if (form->parts != 0) {
       for (std::uint64_t i = 0; i < form->parts; ++i) {
-        names.with_form.push_back(
-            {absl::StrCat(tensor.name, "[", i, "]"), form->size_bytes / form->parts});
+        names.with_form.push_back({absl::StrCat(tensor.name, "[", i, "]"),
+                                   form->size_bytes / form->parts, read_bytes / form->parts});
       }
     } else {
-      names.with_form.push_back({tensor.name, form->size_bytes});
+      names.with_form.push_back({tensor.name, form->size_bytes, read_bytes});
     }
   }
   return std::nullopt;

@@ -34,6 +34,7 @@ Outcome OpenWeights(const std::string& path, std::shared_ptr<const client::Weigh
 // ReadWeight() says why.
 bool IsQuantized(const WeightsPath& path);
 
+// Gives back the memory of the tensor's bytes in the file where it was decoded of them.
 Outcome ReadWeight(const WeightsPath& path, std::optional<client::WeightOperand>& operand);
 
 // Gives back the memory of a tensor's bytes in the file, after its last use: a model is larger than
@@ -45,6 +46,7 @@ struct WeightsNames {
   struct Tensor {
     std::string name;
     std::uint64_t size_bytes = 0;  // in its form
+    std::uint64_t read_bytes = 0;  // of the file that are in memory besides, while it is decoded
   };
   std::vector<Tensor> with_form;
   std::vector<std::pair<std::string, std::string>> refused;  // the others, with the reason

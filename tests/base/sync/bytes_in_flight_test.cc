@@ -21,6 +21,15 @@ TEST(BytesInFlight, WhatIsAloneEntersHoweverLargeItIs) {
   in_flight.Leave(0);
 }
 
+TEST(BytesInFlight, WhatShrinksLetsOthersIn) {
+  BytesInFlight in_flight(10);
+  in_flight.Enter(9);
+  in_flight.Shrink(5);
+  in_flight.Enter(6);
+  in_flight.Leave(6);
+  in_flight.Leave(4);
+}
+
 // Ends only if each that leaves lets others in.
 TEST(BytesInFlight, ManyThreadsStayWithinTheBound) {
   constexpr std::uint64_t kMost = 100;

@@ -1,5 +1,8 @@
 // gemm weights, and put, matmul and quantize of tensors of safetensors and GGUF files, against a
 // real server.
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -365,6 +368,22 @@ TEST_F(WeightsCommands, ManyTensorsGoAtATimeAndAreSaidInTheirOrder) {
     absl::StrAppend(&said, each["tensor"].get<std::string>(), " ");
   }
   EXPECT_EQ(said, names);
+}
+
+// A file may be larger than the memory of whoever sends it: only windows of it are there.
+TEST_F(WeightsCommands, AMatrixIsSentInLittleMemory) {
+  constexpr std::uint64_t kRows = 48 << 10;  // 384 MiB
+  const std::string json = absl::StrCat(R"({"w":{"dtype":"BF16","shape":[)", kRows,
+                                        R"(,4096],"data_offsets":[0,)", kRows * 8192, R"(]}})");
+  const std::string path = directory_.File("w.safetensors", testing::SafetensorsOf(json, ""));
+  // Holes, which are zeros and take no room on the disk.
+  ASSERT_EQ(::truncate(path.c_str(), static_cast<off_t>(8 + json.size() + kRows * 8192)), 0);
+  const nlohmann::json put = Json({"put", path, "--all"});
+  ASSERT_EQ(put["residents"].size(), 1U);
+  struct rusage children;
+  ASSERT_EQ(::getrusage(RUSAGE_CHILDREN, &children), 0);
+  EXPECT_LT(children.ru_maxrss, 256 << 10);  // KiB, of gemm: the server has not ended
+  EXPECT_EQ(Gemm({"rm", put["residents"][0]["handle"]}).exit_code, 0);
 }
 
 TEST_F(WeightsCommands, AnArrayOfAnArchiveIsPutAsTheSameNpyFileIs) {

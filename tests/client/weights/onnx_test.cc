@@ -88,7 +88,7 @@ TEST(OnnxTest, NumbersBelowZeroAreTenBytesLong) {
           .Bytes());
   ASSERT_EQ(tensors.size(), 1U);
   EXPECT_EQ(tensors[0].bytes.view(), "\xff\x01");
-  EXPECT_TRUE(tensors[0].is_in_memory);
+  EXPECT_FALSE(tensors[0].bytes.is_mapped_file());
 }
 
 TEST(OnnxTest, DecodedBytesAreNotGivenBack) {
