@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -13,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "base/file/write_file.h"
 #include "base/numbers/quant/elements.h"
+#include "base/order/k_order.h"
 #include "base/text/quoted.h"
 #include "client/file.h"
 
@@ -26,6 +29,9 @@ constexpr char kKAxis[] = "gemmd.k_axis";
 constexpr char kScaleLayout[] = "gemmd.scale_layout";
 
 constexpr char kTiles[] = "blocked-128x4";
+
+constexpr char kOrder[] = "k_order";  // a tensor's name
+constexpr int kOrderBytes = sizeof(std::uint32_t);
 
 // A plane as the file must have it.
 struct Plane {
@@ -76,8 +82,9 @@ absl::StatusOr<Plane> PlaneOf(absl::string_view name, DataType type, std::uint64
   return plane;
 }
 
-// Every plane that the array's format has, those of wide elements first, so that all are aligned.
-absl::StatusOr<std::vector<Plane>> PlanesOf(const QuantizedArray& array) {
+// Every plane that the array's format has, and an order of K where there is one: those of wide
+// elements first, so that all are aligned.
+absl::StatusOr<std::vector<Plane>> PlanesOf(const QuantizedArray& array, bool has_order) {
   const Scaling& scaling = array.format.scaling;
   const std::uint64_t lines = array.lines();
   auto line_blocks =
@@ -102,6 +109,11 @@ absl::StatusOr<std::vector<Plane>> PlanesOf(const QuantizedArray& array) {
   if (scaling.has_offsets) {
     made.push_back(
         PlaneOf("offsets", scaling.type, line_blocks, k_blocks, &QuantizedLayout::offsets));
+  }
+  if (has_order) {
+    const std::uint64_t bytes = array.k() * kOrderBytes;
+    made.push_back(
+        Plane{kOrder, "I32", {array.k()}, bytes, &QuantizedLayout::k_order, kOrderBytes});
   }
   std::vector<Plane> planes;
   for (absl::StatusOr<Plane>& plane : made) {
@@ -235,7 +247,9 @@ absl::StatusOr<QuantizedLayout> ParseQuantizedHeader(absl::string_view text,
   if (!header.ok()) return header.status();
   absl::StatusOr<QuantizedArray> array = MetadataReader(header->metadata).Read();
   if (!array.ok()) return array.status();
-  const absl::StatusOr<std::vector<Plane>> planes = PlanesOf(*array);
+  const bool has_order =
+      array->format.scaling.block_k != kWhole && header->tensors.count(kOrder) != 0;
+  const absl::StatusOr<std::vector<Plane>> planes = PlanesOf(*array, has_order);
   if (!planes.ok()) return planes.status();
 
   QuantizedLayout layout;
@@ -302,15 +316,19 @@ absl::StatusOr<QuantizedArray> ReadQuantizedFile(const std::string& path) {
     if (absl::Status s = read(layout->tensor_scale, bytes); !s.ok()) return s;
     std::memcpy(&array.tensor_scale, bytes.view().data(), sizeof array.tensor_scale);
   }
+  if (layout->k_order.end != 0) {
+    Bytes bytes;
+    if (absl::Status s = read(layout->k_order, bytes); !s.ok()) return s;
+    std::vector<std::uint32_t> order(array.k());
+    std::memcpy(order.data(), bytes.view().data(), bytes.view().size());
+    if (absl::Status s = CheckKOrder(kOrder, order, array.k()); !s.ok()) return Annotate(path, s);
+    array.k_order = std::make_shared<const std::vector<std::uint32_t>>(std::move(order));
+  }
   return array;
 }
 
 absl::Status WriteQuantizedFile(const std::string& path, const QuantizedArray& array) {
-  if (array.k_order != nullptr) {
-    return absl::UnimplementedError(absl::StrCat(
-        path, ": the matrix has an order of K (act-order), for which containers have no place"));
-  }
-  const absl::StatusOr<std::vector<Plane>> planes = PlanesOf(array);
+  const absl::StatusOr<std::vector<Plane>> planes = PlanesOf(array, array.k_order != nullptr);
   if (!planes.ok()) return Annotate(path, planes.status());
   SafetensorsHeader header;
   header.metadata = {{kVersion, "1"},
@@ -320,11 +338,15 @@ absl::Status WriteQuantizedFile(const std::string& path, const QuantizedArray& a
                      {kScaleLayout, array.is_tiled() ? kTiles : "plain"}};
   std::string tensor_scale(sizeof array.tensor_scale, '\0');
   std::memcpy(tensor_scale.data(), &array.tensor_scale, tensor_scale.size());
-  const std::map<std::string, absl::string_view> bytes = {{"data", array.codes.view()},
-                                                          {"scales", array.scales.view()},
-                                                          {"zero_points", array.zero_points.view()},
-                                                          {"tensor_scale", tensor_scale},
-                                                          {"offsets", array.offsets.view()}};
+  std::map<std::string, absl::string_view> bytes = {{"data", array.codes.view()},
+                                                    {"scales", array.scales.view()},
+                                                    {"zero_points", array.zero_points.view()},
+                                                    {"tensor_scale", tensor_scale},
+                                                    {"offsets", array.offsets.view()}};
+  if (array.k_order != nullptr) {
+    bytes[kOrder] = {reinterpret_cast<const char*>(array.k_order->data()),
+                     array.k_order->size() * kOrderBytes};
+  }
   std::vector<absl::string_view> parts = {""};
   std::uint64_t end = 0;
   for (const Plane& plane : *planes) {

@@ -23,6 +23,7 @@ struct QuantizedLayout {
   SafetensorsTensor zero_points;   // end 0: there are none
   SafetensorsTensor tensor_scale;  // likewise
   SafetensorsTensor offsets;       // likewise
+  SafetensorsTensor k_order;       // likewise
 };
 
 // INVALID_ARGUMENT names what is wrong with the text, `data_bytes` of which must all be used.
@@ -37,7 +38,7 @@ bool IsQuantizedFile(const std::string& path);
 
 absl::StatusOr<QuantizedArray> ReadQuantizedFile(const std::string& path);
 
-// Whole or not at all (file.h). UNIMPLEMENTED: the matrix has an order of K.
+// Whole or not at all (file.h).
 absl::Status WriteQuantizedFile(const std::string& path, const QuantizedArray& array);
 
 }  // namespace gemmd::client

@@ -6,13 +6,13 @@ import mmap
 import os
 import re
 import stat
-import struct
 import tracemalloc
 
 import exact_quantization as exact
 import numpy as np
 import pytest
 from testing.processes import gemm
+from weight_files import act_order, gguf
 
 import gemmd
 from gemmd import _formats
@@ -90,16 +90,6 @@ def test_gemm_puts_the_file_as_the_matrix_that_was_saved(client, server, random,
                 assert here.digest == loaded.digest
 
 
-def gguf(tensors):
-    """A file of GGUF version 3: tensors by name, each its number of type, its rows and columns, and its bytes."""
-    head, data = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), 0), b""
-    for name, (kind, rows, columns, content) in tensors.items():
-        head += struct.pack("<Q", len(name)) + name.encode()
-        head += struct.pack("<IQQIQ", 2, columns, rows, kind, len(data))
-        data += content + bytes(-len(content) % 32)
-    return head + bytes(-len(head) % 32) + data
-
-
 def of_halves(random, count, words):
     """Blocks of f16s and 32 nibbles, the first 16 low: their bytes, the f16s and the nibbles as float64."""
     halves = random.standard_normal((count, words)).astype(np.float16)
@@ -133,6 +123,124 @@ def test_a_tensor_that_is_quantized_already_comes_in_its_own_form(client, server
         put = json.loads(gemm("--json", "--server", server.address, "put", f"{path}:{name}").stdout)
         with client.put(q) as here:
             assert here.digest.hex() == put["residents"][0]["digest"]
+
+
+def test_an_order_of_k_goes_through_containers_and_the_server(client, server, random, tmp_path):
+    tensor, values, order = act_order(random, tmp_path)
+    path = tmp_path / "w.gq"
+    assert gemm("quantize", tensor, "-o", path).returncode == 0
+    q = gemmd.Quantized.load(path)
+    assert (q.type, q.shape, q.axis) == ("int4-g32-f16-zp", values.shape, 0)
+    assert np.array_equal(q.k_order, order)
+    assert np.array_equal(q.dequantize(), values)
+    assert np.array_equal(q.T.dequantize(), values.T)
+    q.save(tmp_path / "python.gq")
+    assert (tmp_path / "python.gq").read_bytes() == path.read_bytes()
+
+    put = json.loads(gemm("--json", "--server", server.address, "put", tensor).stdout)["residents"][0]
+    with client.put(q) as here:
+        assert here.digest.hex() == put["digest"]
+        back = here.quantized()
+        assert same(back, q)
+        assert np.array_equal(back.k_order, order)
+        got = gemm("--server", server.address, "get", here.handle, "-o", tmp_path / "got.gq")
+        assert (got.returncode, got.stderr) == (0, "")
+        assert (tmp_path / "got.gq").read_bytes() == path.read_bytes()
+        got = gemm("--server", server.address, "get", here.handle, "-o", tmp_path / "got.npy")
+        assert got.returncode == 2
+        assert "which a .npy file has no place for: a container has one, -o FILE.gq" in got.stderr
+
+
+def test_the_other_factor_is_put_in_the_order_of_k(client, random, tmp_path):
+    tensor, values, _ = act_order(random, tmp_path)
+    gemm("quantize", tensor, "-o", tmp_path / "w.gq")
+    q = gemmd.Quantized.load(tmp_path / "w.gq")
+    x = random.standard_normal((5, values.shape[1])).astype(np.float32)
+    turned = np.asfortranarray(x.T)
+    with client.put(q.T) as right, client.put(q) as left:
+        for ours, other in ((lambda w: client.matmul(x, w), right), (lambda w: client.matmul(w, turned), left)):
+            wanted = values @ x.T
+            bits = ours(other)
+            inline = ours(q.T if other is right else q)
+            assert inline.tobytes() == bits.tobytes()
+            shared = (q.T if other is right else q).placed_in(client.shared(q.nbytes, "u1"))
+            assert ours(shared).tobytes() == bits.tobytes()
+            np.testing.assert_allclose(bits.T if other is right else bits, wanted, rtol=1e-4, atol=1e-4)
+        assert client.matmul(x[0], q.T).tobytes() == client.matmul(x[:1], q.T).tobytes()
+        batch = np.stack([x, 2 * x])
+        assert client.matmul(batch, q.T)[1].tobytes() == client.matmul(2 * x, q.T).tobytes()
+        rounded = gemmd.Quantized.of(x, "int8-row", 0)
+        np.testing.assert_allclose(
+            client.matmul(rounded, q.T, dtype="f32"), rounded.dequantize() @ values.T, rtol=1e-4, atol=1e-4
+        )
+        blocks, plain = gemmd.Quantized.of(x, "int8-g32", 0), random.standard_normal((4, 96)).astype(np.float32)
+        with client.put(plain) as there:
+            for a, why in (
+                (blocks, "b has a k_order, which would part the blocks of a, int8-g32"),
+                (there, "b has a k_order, and a is on the server, where it is not put in that order"),
+                (
+                    gemmd.Quantized.load(tmp_path / "w.gq"),
+                    "a and b have a k_order each; one factor of a product may",
+                ),
+            ):
+                with pytest.raises(ValueError, match=re.escape(why)):
+                    client.matmul(a, q.T)
+
+
+@pytest.mark.parametrize("name", ["int4-g32-f16-zp", "nvfp4", "fp8-e4m3-128x128", "int8-g64"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_an_order_of_k_has_its_values(client, server, random, tmp_path, name, axis):
+    """Of blocks as the tools make them: columns in an order of their own, of which each run shares a scale."""
+    k_axis = 1 - axis
+    order = random.permutation(K)
+    x = of_lines(random, name, k_axis)
+    q = gemmd.Quantized.of(np.asarray(np.take(x, order, axis=k_axis), order="F" if axis else "C"), name, axis)
+    planes = {"zero_points": q.zero_points, "tensor_scale": q.tensor_scale, "offsets": q.offsets}
+    packed = {"shape": q.shape, "order": q.order} if q.data.ndim == 1 else {}
+    w = gemmd.Quantized(q.data, q.scales, name, **planes, **packed, axis=axis, k_order=order)
+    assert np.array_equal(np.take(w.dequantize(), order, axis=k_axis), q.dequantize())
+    w.save(tmp_path / "w.gq")
+    loaded = gemmd.Quantized.load(tmp_path / "w.gq")
+    assert np.array_equal(loaded.dequantize(), w.dequantize())
+    assert np.array_equal(loaded.k_order, order)
+    with client.put(loaded) as there:
+        assert np.array_equal(there.quantized().dequantize(), w.dequantize())
+        got = gemm("--server", server.address, "get", there.handle, "-o", tmp_path / "got.gq")
+        assert got.returncode == 0, got.stderr
+        assert (tmp_path / "got.gq").read_bytes() == (tmp_path / "w.gq").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "why"),
+    [
+        ({"k_order": [0] * 64}, ValueError, "k_order[1] is 0; it came before: each place of K comes once"),
+        ({"k_order": range(1, 65)}, ValueError, "k_order[63] is 64; it must be less than K, 64"),
+        ({"k_order": range(-1, 63)}, ValueError, "k_order[0] is -1; it must be less than K, 64"),
+        ({"k_order": range(63)}, ValueError, "k_order has shape (63,); it must have K, 64, entries"),
+        ({"k_order": np.arange(64.0)}, TypeError, "k_order is float64; it must be integers"),
+        (
+            {"k_order": range(64), "type": "int8", "scales": 1.0},
+            ValueError,
+            "k_order is set, and scales are of whole",
+        ),
+        (
+            {"k_order": range(64), "type": "int8", "scales": None},
+            ValueError,
+            "k_order is set, and scales are missing",
+        ),
+        (
+            {"k_order": range(64), "type": "fp8-e4m3-128x128", "scales": np.ones((1, 1), "f4")},
+            ValueError,
+            "axis is None; beside k_order it must be 0 (rows: a left factor) or 1 (columns: a right one)",
+        ),
+    ],
+)
+def test_orders_that_are_none_are_refused(change, error, why):
+    kind = change.get("type", "int8-g32")
+    data = np.ones((4, 64), np.uint8 if kind.startswith("fp8") else np.int8)
+    given = {"type": kind, "scales": np.ones((4, 2), "f4")} | change
+    with pytest.raises(error, match=f"^{re.escape(why)}"):
+        gemmd.Quantized(data, **given)
 
 
 def test_a_loaded_matrix_multiplies_inline_and_in_shared_memory(client, random, tmp_path):
@@ -336,6 +444,29 @@ def test_a_file_that_is_not_sound_is_refused_by_name_here_and_by_gemm(server, tm
     path.write_bytes(changed(was, now, *size))
     assert why in refusal(path)
     assert gemm("--server", server.address, "put", path).returncode == 3
+
+
+ORDER = ',"k_order":{"dtype":"I32","shape":[64],"data_offsets":[198,454]}}'
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "order", "why"),
+    [
+        ("[64],", "[63],", range(64), "k_order has shape [63]; it must be [64]"),
+        ("I32", "I64", range(64), 'k_order has dtype "I64"; it must be I32'),
+        ("", "", [*range(63), 64], "k_order[63] is 64; it must be less than K, 64"),
+        ("", "", [*range(63), -1], "k_order[63] is "),
+        ("", "", [*range(63), 5], "k_order[63] is 5"),
+    ],
+)
+def test_a_file_whose_order_is_none_is_refused_here_and_by_gemm(server, tmp_path, was, now, order, why):
+    path = tmp_path / "x.gq"
+    text = GOOD[:-1] + ORDER.replace(was, now)
+    path.write_bytes(container(text, b"\1" * GOOD_BYTES + np.array(order, "<i4").tobytes()))
+    assert why in refusal(path)
+    put = gemm("--server", server.address, "put", path)
+    assert put.returncode == 3
+    assert why in put.stderr
 
 
 def test_what_others_may_change_is_taken(server, tmp_path):

@@ -166,6 +166,12 @@ def test_digests_are_those_of_the_contract(client, random, name):
     text += struct.pack("<III", *blocks) if blocks else b""
     with client.put(b) as w:
         assert w.digest == hashlib.sha256(text).digest()
+    if blocks:
+        order = random.permutation(K).astype("<u4")
+        packed = {"shape": b.shape, "order": b.order} if b.data.ndim == 1 else {}
+        planes = {"zero_points": b.zero_points, "tensor_scale": b.tensor_scale, "offsets": b.offsets}
+        with client.put(gemmd.Quantized(b.data, b.scales, name, **planes, **packed, axis=1, k_order=order)) as w:
+            assert w.digest == hashlib.sha256(text + order.tobytes()).digest()
 
 
 def test_axes_and_types_that_do_not_go_together(client, random):

@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/cli/commands/command.h"
 #include "client/cli/files/output_file.h"
@@ -10,6 +11,8 @@
 #include "client/cli/views/message_format.h"
 #include "client/cli/views/resident_table.h"
 #include "client/operands.h"
+#include "client/quantized/of_operand.h"
+#include "client/quantized/quantized_file.h"
 
 namespace gemmd::cli {
 namespace {
@@ -17,6 +20,7 @@ namespace {
 constexpr char kExamples[] = R"(  gemm get a1b2c3d4-7 -o D.npy
   gemm get a1b2c3d4-7                       # what it is, without its bytes
   gemm get Q -o Q.npy --scales-output q.npy
+  gemm get Q -o Q.gq                        # quantized: a container, with all that scales it
 )";
 
 struct GetArguments {
@@ -25,11 +29,43 @@ struct GetArguments {
   std::string scales_output;
 };
 
+bool IsContainerPath(absl::string_view path) { return absl::EndsWith(path, ".gq"); }
+
+Outcome WriteContainer(const GetArguments& arguments, const client::InlineOperand& operand) {
+  const absl::StatusOr<client::QuantizedArray> array = client::FromOperand(operand);
+  if (!array.ok()) {
+    return UsageFailure(absl::StrCat("--output is ", arguments.output, ", a container, and of ",
+                                     arguments.name, ": ", array.status().message()));
+  }
+  const absl::Status written = client::WriteQuantizedFile(arguments.output, *array);
+  if (!written.ok()) return FileFailure(written);
+  return std::nullopt;
+}
+
+Outcome WriteArrays(const GetArguments& arguments, const client::InlineOperand& operand) {
+  if (operand.k_order != nullptr) {
+    return UsageFailure(absl::StrCat(
+        arguments.name,
+        " has an order of K (act-order), which a .npy file has no place for: a container has one, "
+        "-o FILE.gq"));
+  }
+  if (Outcome failure = WriteOutput(arguments.output, operand.data.view())) return failure;
+  if (arguments.scales_output.empty()) return std::nullopt;
+  return WriteOutput(arguments.scales_output, operand.scales->view());
+}
+
 Outcome RunGet(const GlobalOptions& global, const GetArguments& arguments) {
   if (!arguments.output.empty() &&
       PathToWrite(arguments.output) == PathToWrite(arguments.scales_output)) {
     return UsageFailure(absl::StrCat("--output and --scales-output are ", arguments.output,
                                      ", which takes one matrix"));
+  }
+  const bool is_container = IsContainerPath(arguments.output);
+  if (!arguments.scales_output.empty() &&
+      (is_container || IsContainerPath(arguments.scales_output))) {
+    return UsageFailure(absl::StrCat("--scales-output is ", arguments.scales_output,
+                                     "; a container, FILE.gq, has the scales too: give it by "
+                                     "--output alone"));
   }
   for (const std::string& path : {arguments.output, arguments.scales_output}) {
     if (Outcome failure = CheckOutput(path, global.json)) return failure;
@@ -45,15 +81,9 @@ Outcome RunGet(const GlobalOptions& global, const GetArguments& arguments) {
   if (!arguments.output.empty() || !arguments.scales_output.empty()) {
     const auto operand = operands->Get(name, CallWithin(global.timeout));
     if (!operand.ok()) return ServerFailure(global.server, operand.status());
-    if (operand->k_order != nullptr) {
-      return UsageFailure(absl::StrCat(
-          arguments.name, " has an order of K (act-order), which a .npy file has no place for"));
-    }
-    if (Outcome failure = WriteOutput(arguments.output, operand->data.view())) return failure;
-    if (!arguments.scales_output.empty()) {
-      if (Outcome failure = WriteOutput(arguments.scales_output, operand->scales->view())) {
-        return failure;
-      }
+    if (Outcome failure =
+            is_container ? WriteContainer(arguments, *operand) : WriteArrays(arguments, *operand)) {
+      return failure;
     }
   }
   if (global.json) {
@@ -73,8 +103,10 @@ void AddGetCommand(Commands& commands) {
                  "Handle, digest in hexadecimal, or name, with or without @")
       ->required()
       ->type_name("OPERAND");
-  AddOutputFile(app, "-o,--output", arguments->output,
-                "Write it as .npy, whole or not at all; - is standard output");
+  AddOutputFile(
+      app, "-o,--output", arguments->output,
+      "Write it as .npy, whole or not at all; - is standard output. FILE.gq is a container "
+      "of a quantized one, with all that scales it");
   AddOutputFile(app, "--scales-output", arguments->scales_output, "Write its scales as .npy");
   app.footer(Footer(kExamples));
   app.callback([&commands, arguments] {

@@ -214,6 +214,27 @@ def offsets(given: Any, form: Format, scales: Array) -> Array:
     return found
 
 
+def k_order(given: Any, form: Format, shape: Shape, axis: int | None) -> Array:
+    """The order of K of a matrix in blocks along K: uint32, each place once."""
+    if not form.has_blocks:
+        raise ValueError("k_order is set, and scales are of whole lines; an order is of blocks along K")
+    if axis is None:
+        raise ValueError(
+            "axis is None; beside k_order it must be 0 (rows: a left factor) or 1 (columns: a right one)"
+        )
+    array = to_numpy(given, "k_order")
+    if array.dtype.kind not in "iu":
+        raise TypeError(f"k_order is {array.dtype}; it must be integers")
+    size = shape[1 - axis]
+    if array.shape != (size,):
+        raise ValueError(f"k_order has shape {array.shape}; it must have K, {size}, entries")
+    refuse("k_order", array, (array < 0) | (array >= size), f"it must be less than K, {size}")
+    again = np.ones(size, bool)
+    again[np.unique(array, return_index=True)[1]] = False
+    refuse("k_order", array, again, "it came before: each place of K comes once")
+    return array.astype(np.uint32)
+
+
 def tensor_scale(given: Any, form: Format) -> Array:
     """nvfp4's: 1 x 1 float32."""
     found = to_numpy(given, "tensor_scale")

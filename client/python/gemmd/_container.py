@@ -25,18 +25,28 @@ from gemmd.types import ElementType
 
 _VERSION, _FORMAT, _SHAPE = "gemmd.version", "gemmd.format", "gemmd.shape"
 _K_AXIS, _LAYOUT = "gemmd.k_axis", "gemmd.scale_layout"
+ORDER = "k_order"  # a tensor's name
 _KEYS = (_VERSION, _FORMAT, _SHAPE, _K_AXIS, _LAYOUT)
 # Types that every reader of safetensors knows by name; the others are bytes, packed.
-_DTYPES = {"f32": "F32", "f16": "F16", "bf16": "BF16", "int8": "I8", "fp8_e4m3": "F8_E4M3", "fp8_e5m2": "F8_E5M2"}
+_DTYPES = {
+    "f32": "F32",
+    "f16": "F16",
+    "bf16": "BF16",
+    "int8": "I8",
+    "int32": "I32",
+    "fp8_e4m3": "F8_E4M3",
+    "fp8_e5m2": "F8_E5M2",
+}
 
 
-class _About(NamedTuple):
-    """What a file's metadata says. axis: where the lines are, 0 for rows and 1 for columns."""
+class About(NamedTuple):
+    """What a file says of its matrix. axis: where the lines are, 0 for rows and 1 for columns."""
 
     form: Format
     shape: tuple[int, int]
     axis: int
     layout: str
+    has_order: bool = False
 
     @property
     def lines_and_k(self) -> tuple[int, int]:
@@ -62,6 +72,8 @@ class _Plane(NamedTuple):
     @property
     def shape(self) -> tuple[int, ...]:
         """Of packed elements in bytes: each row's where a row has whole ones, else all in one dimension."""
+        if self.name == ORDER:
+            return (self.columns,)
         if not self.element.is_packed:
             return self.rows, self.columns
         bits = self.columns * self.element.bits
@@ -91,7 +103,7 @@ def load(path: str) -> Stored:
         raise ValueError(f"{path}: {error}") from None
 
 
-def _planes(about: _About) -> list[_Plane]:
+def _planes(about: About) -> list[_Plane]:
     """Those of the format, of wide elements first, so that all are aligned."""
     form, (lines, k) = about.form, about.lines_and_k
     blocks = form.blocks_of(lines, k)
@@ -104,10 +116,12 @@ def _planes(about: _About) -> list[_Plane]:
         found.append(_Plane("tensor_scale", types.by_name("f32"), 1, 1))
     if form.has_offsets:
         found.append(_Plane("offsets", form.scale, *blocks))
+    if about.has_order:
+        found.append(_Plane(ORDER, types.by_name("int32"), 1, k))
     return sorted(found, key=lambda each: -max(8, each.element.bits))
 
 
-def _about(stored: Stored, name: str) -> _About:
+def _about(stored: Stored, name: str) -> About:
     form, axis = _formats.FORMATS.get(name), stored.axis
     if stored.scales is None:
         raise ValueError(
@@ -121,16 +135,17 @@ def _about(stored: Stored, name: str) -> _About:
         raise ValueError(f"axis is None; of {name} it must be 0 or 1: give Quantized(..., axis=...)")
     if axis is None:  # both fit: that of the lines as they lie
         axis = 1 if stored.order == "F" else 0
-    return _About(form, stored.shape, axis, stored.scale_layout)
+    return About(form, stored.shape, axis, stored.scale_layout, stored.k_order is not None)
 
 
-def _written(about: _About, stored: Stored) -> tuple[Header, list[memoryview]]:
+def _written(about: About, stored: Stored) -> tuple[Header, list[memoryview]]:
     planes = {
         "data": _lines_of(stored, about.axis),
         "scales": _in_lines(stored.scales, about),
         "zero_points": _in_lines(stored.zero_points, about),
         "tensor_scale": stored.tensor_scale,
         "offsets": _in_lines(stored.offsets, about),
+        ORDER: stored.k_order,
     }
     metadata = {
         _VERSION: "1",
@@ -162,7 +177,7 @@ def _lines_of(stored: Stored, axis: int) -> Array:
     return _packing.pack((codes.T if is_turned else codes).reshape(-1), element.bits)
 
 
-def _in_lines(plane: Array | None, about: _About) -> Array | None:
+def _in_lines(plane: Array | None, about: About) -> Array | None:
     """Scales or their like by lines x K, of a plane by rows x columns. Tiles lie so already."""
     is_turned = about.axis == 1 and about.form.has_blocks and about.layout == PLAIN
     return None if plane is None else plane.T if is_turned else plane
@@ -174,6 +189,7 @@ def _read(mapped: mmap.mmap | bytes, size: int) -> Stored:
     data_begin, data_bytes = begin + length, size - begin - length
     header = _safetensors.parse(mapped[begin:data_begin], data_bytes)
     about = _read_metadata(header.metadata)
+    about = about._replace(has_order=about.form.has_blocks and ORDER in header.tensors)
     planes = _planes(about)
     _check_tensors(header, planes, about.form.name)
     _safetensors.check_covered(header, data_bytes)
@@ -184,7 +200,7 @@ def _read(mapped: mmap.mmap | bytes, size: int) -> Stored:
         if not flat.flags.aligned:  # another program's file; elements of a byte never are
             flat = flat.copy()
         arrays[each.name] = flat if each.element.is_packed else _typed(flat, each)
-    return _stored(about, arrays)
+    return stored_of(about, arrays)
 
 
 def _bits(plane: _Plane) -> int:
@@ -196,7 +212,8 @@ def _typed(flat: Array, plane: _Plane) -> Array:
     return made
 
 
-def _stored(about: _About, arrays: dict[str, Array]) -> Stored:
+def stored_of(about: About, arrays: dict[str, Array]) -> Stored:
+    """The matrix of those planes, by their names in a file, each lines x K. ValueError: no product takes it."""
     form, is_turned = about.form, about.axis == 1
     scales, zero_points, offsets = arrays["scales"], arrays.get("zero_points"), arrays.get("offsets")
     _checks.check_scales(scales, form.scale)
@@ -206,6 +223,9 @@ def _stored(about: _About, arrays: dict[str, Array]) -> Stored:
         _checks.offsets(offsets, form, scales)
     tensor = arrays.get("tensor_scale")
     data = arrays["data"]
+    order = None
+    if about.has_order:
+        order = _checks.k_order(arrays[ORDER].reshape(-1), form, about.shape, about.axis)
 
     is_tiled = about.layout == BLOCKED
     lies_turned = is_turned and form.has_blocks and not is_tiled
@@ -225,13 +245,14 @@ def _stored(about: _About, arrays: dict[str, Array]) -> Stored:
         turned(zero_points),
         None if tensor is None else _checks.tensor_scale(tensor, form),
         about.layout,
-        None if form.block_lines == form.block_k else about.axis,
+        None if form.block_lines == form.block_k and order is None else about.axis,
         turned(offsets),
         "F" if lies_turned else "C",
+        order,
     )
 
 
-def _read_metadata(metadata: dict[str, str]) -> _About:
+def _read_metadata(metadata: dict[str, str]) -> About:
     for key in metadata:
         if key.startswith("gemmd.") and key not in _KEYS:
             raise ValueError(f"the metadata has {quoted(key)}, which version 1 has not")
@@ -249,7 +270,7 @@ def _read_metadata(metadata: dict[str, str]) -> _About:
     rows, columns = (int(each) for each in found.groups()) if found else (0, 0)
     if not 1 <= rows <= MAX_DIMENSION or not 1 <= columns <= MAX_DIMENSION:
         raise ValueError(f"{_SHAPE} is {quoted(text)}; it must be ROWSxCOLUMNS, each of 1 to {MAX_DIMENSION}")
-    return _About(form, (rows, columns), 1 - int(_one_of(metadata, _K_AXIS, "0", "1")), layout)
+    return About(form, (rows, columns), 1 - int(_one_of(metadata, _K_AXIS, "0", "1")), layout)
 
 
 def _find(metadata: dict[str, str], key: str) -> str:

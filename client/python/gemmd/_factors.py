@@ -72,6 +72,40 @@ def shaped(left: Matrix, right: Matrix) -> tuple[Matrix, Matrix, tuple[int, ...]
     return left, right, (*batch, left.shape[-2], right.shape[-1]), vectors
 
 
+def in_one_order(left: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
+    """Both in the order of K of the one that has one, which then needs none. ValueError: the other cannot be."""
+    a, b = _k_order(left), _k_order(right)
+    if a is not None and b is not None:
+        raise ValueError("a and b have a k_order each; one factor of a product may")
+    if a is not None:
+        return _unordered(left), _ordered(right, "b", "a", a, -2)
+    if b is not None:
+        return _ordered(left, "a", "b", b, -1), _unordered(right)
+    return left, right
+
+
+def _k_order(x: Matrix) -> Array | None:
+    return x.k_order if isinstance(x, Quantized) else None
+
+
+def _unordered(x: Matrix) -> Matrix:
+    assert isinstance(x, Quantized)
+    return Quantized._of(x.stored._replace(k_order=None))
+
+
+def _ordered(x: Matrix, name: str, other: str, order: Array, axis: int) -> Matrix:
+    if isinstance(x, np.ndarray):
+        return np.take(x, order, axis=axis)
+    if not isinstance(x, Quantized):
+        raise ValueError(
+            f"{other} has a k_order, and {name} is on the server, where it is not put in that order: put {other} "
+            f"there too and send {name} along"
+        )
+    if x.stored.format.has_blocks or x.element.is_packed:
+        raise ValueError(f"{other} has a k_order, which would part the blocks of {name}, {x.type}")
+    return Quantized._of(x.stored._replace(data=np.take(x.data, order, axis=axis), order="C"))
+
+
 def element_of(x: Matrix) -> ElementType:
     """The type of its elements."""
     return types.of_dtype(x.dtype) if isinstance(x, np.ndarray) else x.element

@@ -13,10 +13,11 @@ from gemmd.quantized import Quantized
 
 
 class Planes(NamedTuple):
-    """Of one operand, by PlaneName and in its order, data first; and what blocks its scales are of."""
+    """Of one operand, by PlaneName and in its order, data first; what blocks its scales are of; its order of K."""
 
     planes: list[tuple[int, Laid]]
     blocks: Blocks | None = None
+    k_order: Array | None = None
 
     def spec(self) -> OperandSpec:
         """As the contract says it; inline."""
@@ -68,7 +69,7 @@ def of_quantized(x: Quantized, is_left: bool | None, is_packed: bool) -> Planes:
             order = COLUMN_MAJOR if is_turned and name != TENSOR_SCALE else ROW_MAJOR
             flat = (plane.T if order == COLUMN_MAJOR else plane).reshape(-1)
             planes.append((name, _layout.lay_out_codes(flat, Plane(element.number, rows, columns, order))))
-    return Planes(planes, blocks)
+    return Planes(planes, blocks, stored.k_order)
 
 
 def _data(stored: Stored, is_packed: bool) -> Laid:

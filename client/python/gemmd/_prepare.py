@@ -16,7 +16,7 @@ import numpy as np
 from gemmd import _layout, _planes, types
 from gemmd._durations import lease_of
 from gemmd._encoded import Encoded, PlaneBytes
-from gemmd._factors import Matrix, element_of, has_scales, matrix, of_one_type, shaped, transposed
+from gemmd._factors import Matrix, element_of, has_scales, in_one_order, matrix, of_one_type, shaped, transposed
 from gemmd._header import (
     ACTIVATIONS,
     DETERMINISM,
@@ -84,6 +84,7 @@ def prepare(regions: Regions, a: Any, b: Any, asked: Asked) -> Prepared:
     right = transposed(right, "b") if asked.transpose_b else right
     left, right = of_one_type(left, right)
     left, right, shape, is_vector = shaped(left, right)
+    left, right = in_one_order(left, right)
     element = _result_type(left, right, asked)
     m, n = left.shape[-2], right.shape[-1]
     batch = shape[: len(shape) - 2]

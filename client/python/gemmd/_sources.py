@@ -22,7 +22,7 @@ def source_of(x: Any, store_as: str | None = None, axis: int = 1) -> Source:
         if store_as is not None:
             raise ValueError(f"store_as is {store_as!r}, and x is quantized already")
         made = _planes.of_quantized(x, None, is_packed=True)
-        return Source(made.planes, made.blocks)
+        return Source(made.planes, made.blocks, k_order=made.k_order)
     array = to_numpy(x, "x")
     if array.ndim != 2:
         raise ValueError(

@@ -22,6 +22,7 @@ class Stored(NamedTuple):
     format: its name may be empty. data: rows x columns, or 1-D packed bytes in `order`, "C" or "F".
     axis: where the lines are, 0 for rows and 1 for columns; None where it does not matter, or nobody has said.
     scale_order: how planes of blocks lie, "C", or "F" where a file has them so: it is part of a digest.
+    k_order: uint32; element i of a line is place k_order[i] of K. None: K lies in order. `axis` is there beside it.
     """
 
     format: Format
@@ -35,6 +36,7 @@ class Stored(NamedTuple):
     axis: int | None = None
     offsets: Array | None = None
     scale_order: str = "C"
+    k_order: Array | None = None
 
     @property
     def planes(self) -> tuple[Array, ...]:
@@ -101,7 +103,10 @@ class Stored(NamedTuple):
         return flat.reshape(columns, rows).T if self.order == "F" else flat.reshape(rows, columns)
 
     def values(self) -> Array:
-        """Rows x columns of float64: exact, but for one rounding where there are offsets."""
+        """Rows x columns of float64, K in its own order: exact, but for one rounding where there are offsets."""
+        if self.k_order is not None:
+            stored = self._replace(k_order=None).values()
+            return np.take(stored, np.argsort(self.k_order), axis=1 - (self.axis or 0))
         element = self.format.element
         if element.bits > 8:
             return _checks.scale_values(self.data, element)
@@ -145,6 +150,7 @@ def check(
     axis: int | None,
     shape: tuple[int, int] | None,
     order: str | None,
+    k_order: Any,
 ) -> Stored:
     """Quantized's arguments, as it explains them."""
     _checks.choice("axis", axis, (None, 0, 1))
@@ -168,7 +174,13 @@ def check(
     plane, size, lies = _checks.data(array, element, shape, order)
     if scales is None:
         _check_nothing_else(
-            element, named, zero_points=zero_points, tensor_scale=tensor_scale, offsets=offsets, block_k=block_k
+            element,
+            named,
+            zero_points=zero_points,
+            tensor_scale=tensor_scale,
+            offsets=offsets,
+            block_k=block_k,
+            k_order=k_order,
         )
         return Stored(named or Format("", element, _F32, WHOLE, WHOLE), size, lies, plane, axis=axis)
     if not element.is_quantized:
@@ -194,7 +206,8 @@ def check(
     )
     if named is not None:
         _check_planes(named, has)
-    return Stored(has, size, lies, plane, factors, points, tensor, scale_layout, axis, added)
+    places = None if k_order is None else _checks.k_order(k_order, has, size, axis)
+    return Stored(has, size, lies, plane, factors, points, tensor, scale_layout, axis, added, k_order=places)
 
 
 def _check_nothing_else(element: types.ElementType, named: Format | None, **others: Any) -> None:

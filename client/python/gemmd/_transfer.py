@@ -281,6 +281,7 @@ def _upload(
     begin = _messages.UploadRequest()
     begin.begin.digest = source.digest
     begin.begin.operand.CopyFrom(_operand_of(source.spec()))
+    begin.begin.operand.k_order = source.k_order
     if source.stored_form is not None:
         begin.begin.stored_form.CopyFrom(_operand_of(source.stored_form))
     if lease is not None:

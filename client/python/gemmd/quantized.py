@@ -35,6 +35,10 @@ class Quantized:
     block_k, block_lines: elements of K, and lines (1), that share a scale, where `type` is no format's name.
     scale_layout: "plain", or "blocked-128x4": tcgen05's tiles, as torchao's to_blocked() makes them.
     axis: where the lines are: 0 for rows (a left factor), 1 for columns (a right one). None: by the scales' shape.
+    k_order: of blocks along K: element i of a line is place k_order[i] of K, as GPTQ's act-order has it. data and
+        codes() are as stored; products and dequantize() have K in its own order. The other factor of a product is
+        put in k_order too, here, or by the server where this one stays there: so it must come along, and have no
+        blocks along K.
 
     ValueError and TypeError name the argument, its value and what it may be.
     """
@@ -58,6 +62,7 @@ class Quantized:
         axis: int | None = None,
         shape: tuple[int, int] | None = None,
         order: str | None = None,
+        k_order: Any = None,
     ) -> None:
         self.stored = _stored.check(
             data,
@@ -72,6 +77,7 @@ class Quantized:
             axis,
             shape,
             order,
+            k_order,
         )
 
     @classmethod
@@ -233,6 +239,11 @@ class Quantized:
         return self.stored.axis
 
     @property
+    def k_order(self) -> Array | None:
+        """The place in K of each element of a line, uint32; None: K lies in order."""
+        return self.stored.k_order
+
+    @property
     def element(self) -> types.ElementType:
         """The type of the elements."""
         return self.stored.format.element
@@ -270,7 +281,7 @@ class Quantized:
         return Quantized._of(self.stored.placed_in(memory))
 
     def codes(self) -> Array:
-        """Rows x columns of codes, one in each unsigned integer: uint8 for elements of at most 8 bits."""
+        """Rows x columns of codes as stored, one in each unsigned integer: uint8 for elements of at most 8 bits."""
         return self.stored.codes()
 
     def dequantize(self, dtype: Any = "float64") -> Array:
@@ -301,7 +312,8 @@ class Quantized:
 
     def __repr__(self) -> str:
         scales = "no scales" if self.scales is None else f"{' x '.join(map(str, self.scales.shape))} scales"
-        return f"Quantized({self.shape[0]} x {self.shape[1]} {self.type}, {scales})"
+        order = "" if self.k_order is None else ", in an order of K"
+        return f"Quantized({self.shape[0]} x {self.shape[1]} {self.type}, {scales}{order})"
 
 
 def _real(x: Any) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:

@@ -180,15 +180,8 @@ class Resident:
         return _matrix(spec.data, planes[DATA])
 
     def quantized(self, deadline: float | None = None) -> Quantized:
-        """Its stored elements with all that scales them, downloaded.
-
-        ValueError: it has an order of K (GPTQ's act-order), of which Quantized has none. Products here know it.
-        """
-        spec, planes, k_order = self._download(deadline)
-        if k_order:
-            raise ValueError(
-                f"@{self.handle} has an order of K (act-order), of which Quantized has none: multiply by it here"
-            )
+        """Its stored elements with all that scales them, and its order of K, downloaded."""
+        spec, planes, order = self._download(deadline)
         found = {name: _matrix(plane, planes[name]) for name, plane in spec.scaling}
         packed: dict[str, Any] = {}
         data = planes[DATA]
@@ -207,6 +200,9 @@ class Resident:
                 )
             blocks = {"block_k": spec.blocks.block_k, "block_lines": spec.blocks.block_lines}
             blocks["scale_layout"] = layouts[spec.blocks.scale_layout]
+        if order:
+            k_order = np.frombuffer(order, "<u4")
+            blocks |= {"k_order": k_order, "axis": _axis_of(spec, k_order.size)}
         return Quantized(
             data,
             found.get(SCALES),
@@ -417,6 +413,16 @@ def resident_of(engine: Engine, message: Any, source: Source | None = None, save
         saved_bytes=saved_bytes,
         names=message.names,
     )
+
+
+def _axis_of(spec: OperandSpec, k: int) -> int:
+    """Where the lines are in a matrix whose order of K has so many places."""
+    data, scales = spec.data, dict(spec.scaling)[SCALES]
+    if data.rows != data.columns:
+        return 0 if k == data.columns else 1
+    if scales.rows != scales.columns:  # there are more lines than blocks along K
+        return 0 if scales.rows > scales.columns else 1
+    return 1 if data.order == COLUMN_MAJOR else 0
 
 
 def _matrix(plane: Plane, data: Array) -> Array:

@@ -3,8 +3,10 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -36,6 +38,12 @@ QuantizedArray Array(const std::string& format, std::uint64_t rows, std::uint64_
                      KAxis axis = KAxis::kRows, bool is_tiled = false) {
   const Matrix matrix = Normal(rows, columns, 5, HasSign(*FindQuantFormat(format)));
   return *QuantizeMatrix(matrix.view(), {format, axis, is_tiled, {}});
+}
+
+KOrder Backwards(std::uint64_t k) {
+  std::vector<std::uint32_t> order(k);
+  for (std::uint64_t i = 0; i < k; ++i) order[i] = static_cast<std::uint32_t>(k - 1 - i);
+  return std::make_shared<const std::vector<std::uint32_t>>(std::move(order));
 }
 
 // A file of that header and so many bytes.
@@ -219,6 +227,77 @@ TEST_F(QuantizedFileTest, TilesAreOfScalesOfABlockAlone) {
                       .status()
                       .message()),
       HasSubstr("gemmd.scale_layout is blocked-128x4; scales of fp8-e4m3-row must be plain"));
+}
+
+TEST_F(QuantizedFileTest, AnOrderOfKComesBackWhereThereAreBlocksAlongK) {
+  const std::string path = directory_.Path("w.gq");
+  int orders = 0;
+  for (const NamedFormat& named : QuantFormats()) {
+    if (named.format.scaling.block_k == kWhole) continue;
+    for (const KAxis axis : {KAxis::kRows, KAxis::kColumns}) {
+      QuantizedArray array = Array(named.name, 7, 133, axis);
+      array.k_order = Backwards(array.k());
+      ASSERT_TRUE(WriteQuantizedFile(path, array).ok());
+      const auto read = ReadQuantizedFile(path);
+      ASSERT_TRUE(read.ok()) << named.name << ": " << read.status();
+      EXPECT_TRUE(AreEqual(read->k_order, array.k_order)) << named.name;
+      EXPECT_EQ(read->codes.view(), array.codes.view()) << named.name;
+      EXPECT_EQ(read->scales.view(), array.scales.view()) << named.name;
+      EXPECT_EQ(read->offsets.view(), array.offsets.view()) << named.name;
+      ++orders;
+    }
+  }
+  EXPECT_GE(orders, 100);
+}
+
+TEST_F(QuantizedFileTest, AnOrderIsWrittenAsTheDocumentSays) {
+  QuantizedArray array = Array("mxfp8-e4m3", 64, 3);
+  array.k_order = Backwards(64);
+  const std::string path = directory_.Path("w.gq");
+  ASSERT_TRUE(WriteQuantizedFile(path, array).ok());
+  const std::string file = testing::FileBytes(path);
+  EXPECT_THAT(file,
+              HasSubstr(R"("data":{"dtype":"F8_E4M3","shape":[3,64],"data_offsets":[256,448]},)"
+                        R"("k_order":{"dtype":"I32","shape":[64],"data_offsets":[0,256]},)"));
+  std::uint64_t length = 0;
+  std::memcpy(&length, file.data(), sizeof length);
+  EXPECT_EQ(file.substr(8 + length, 8), std::string("\x3f\0\0\0\x3e\0\0\0", 8));
+}
+
+TEST_F(QuantizedFileTest, OrdersThatAreNoneAreRefusedByName) {
+  QuantizedArray array = Array("mxfp8-e4m3", 64, 3);
+  const auto why = [&](std::vector<std::uint32_t> order, const std::string& was = "",
+                       const std::string& is = "") {
+    array.k_order = std::make_shared<const std::vector<std::uint32_t>>(std::move(order));
+    const std::string path = directory_.Path("x.gq");
+    EXPECT_TRUE(WriteQuantizedFile(path, array).ok());
+    std::string file = testing::FileBytes(path);
+    if (!was.empty()) file.replace(file.find(was), was.size(), is);
+    const absl::Status status = ReadQuantizedFile(directory_.File("x.gq", file)).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    return std::string(status.message());
+  };
+  std::vector<std::uint32_t> order = *Backwards(64);
+  order[5] = 64;
+  EXPECT_THAT(why(order), HasSubstr("x.gq: k_order[5] is 64; it must be less than K, 64"));
+  order[5] = 63;
+  EXPECT_THAT(why(order), HasSubstr("x.gq: k_order[5] is 63, which came before"));
+  order[5] = 0xffffffff;
+  EXPECT_THAT(why(order), HasSubstr("k_order[5] is 4294967295; it must be less than K, 64"));
+  EXPECT_THAT(why(*Backwards(64), "[64]", "[46]"),
+              HasSubstr("k_order has shape [46]; it must be [64]"));
+  EXPECT_THAT(why(*Backwards(64), "I32", "U32"),
+              HasSubstr("k_order has dtype \"U32\"; it must be"));
+  // Formats without blocks along K have no order.
+  const std::string json = absl::StrReplaceAll(
+      kGood, {{"mxfp8-e4m3", "fp8-e4m3-tensor"},
+              {R"("U8","shape":[3,2],"data_offsets":[192,198])",
+               R"("F32","shape":[1,1],"data_offsets":[192,196]},)"
+               R"("k_order":{"dtype":"I32","shape":[64],"data_offsets":[196,452])"}});
+  EXPECT_THAT(
+      std::string(
+          ReadQuantizedFile(directory_.File("x.gq", Container(json, 452))).status().message()),
+      HasSubstr("there is a tensor \"k_order\", which fp8-e4m3-tensor has not"));
 }
 
 TEST_F(QuantizedFileTest, AFileIsKnownByItsNameOrItsBeginning) {
