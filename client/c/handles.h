@@ -1,6 +1,7 @@
 // The handles of gemmd.h.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,6 +15,8 @@
 #include "client/client.h"
 #include "client/include/gemmd/gemmd.h"
 #include "client/operands.h"
+#include "client/weights/weight_file.h"
+#include "client/weights/weight_form.h"
 
 struct gemmd_client {
   gemmd_client(const gemmd::client::ClientOptions& options, absl::Duration default_timeout)
@@ -44,6 +47,22 @@ struct gemmd_result {
 
 struct gemmd_call {
   std::shared_ptr<gemmd::client::c::Flight> flight;
+};
+
+// Strings and shapes that gemmd_weights_info() points to.
+struct gemmd_weights {
+  struct About {
+    gemmd::client::WeightForm form;
+    std::string refusal;
+    std::vector<std::int64_t> shape;
+  };
+  gemmd::client::WeightFile file;
+  std::vector<About> about;  // of each tensor of the file, in its order
+};
+
+struct gemmd_tensor {
+  std::string form;
+  gemmd::client::InlineOperand operand;
 };
 
 struct gemmd_server_info {

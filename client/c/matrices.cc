@@ -28,6 +28,24 @@ absl::StatusOr<Matrix> CopyOf(const gemmd_array& array, const MatrixFormat& form
   return Matrix::Create(packed, std::move(buffer).Freeze(*size));
 }
 
+absl::Status PutOperand(gemmd_client& client, InlineOperand operand, std::int64_t lease_ms,
+                        std::int64_t timeout_ms, gemmd_matrix** matrix) {
+  const auto lease = DurationOf("lease_ms", lease_ms, absl::ZeroDuration());
+  if (!lease.ok()) return lease.status();
+  CallOptions call;
+  const auto timeout = DurationOf("timeout_ms", timeout_ms, client.timeout);
+  if (!timeout.ok()) return timeout.status();
+  call.timeout = *timeout;
+  absl::StatusOr<OperandSource> source = OperandSource::Create(std::move(operand));
+  if (!source.ok()) return source.status();
+  const absl::StatusOr<v1::ResidentOperand> resident =
+      client.operands.Put(*source, lease_ms == 0 ? Lease() : Lease(*lease), call);
+  if (!resident.ok()) return resident.status();
+  *matrix = new gemmd_matrix{*source, source->data().format(), resident->handle(),
+                             absl::BytesToHexString(source->digest())};
+  return absl::OkStatus();
+}
+
 absl::Status Put(gemmd_client* client, const gemmd_array* array, std::int64_t lease_ms,
                  std::int64_t timeout_ms, gemmd_matrix** matrix) {
   if (absl::Status s = CheckNotNull("matrix", matrix); !s.ok()) return s;
@@ -36,22 +54,19 @@ absl::Status Put(gemmd_client* client, const gemmd_array* array, std::int64_t le
   if (!waiting.ok()) return waiting.status();
   const absl::StatusOr<MatrixFormat> format = FormatOf("array", array);
   if (!format.ok()) return format.status();
-  const auto lease = DurationOf("lease_ms", lease_ms, absl::ZeroDuration());
-  if (!lease.ok()) return lease.status();
-  CallOptions call;
-  const auto timeout = DurationOf("timeout_ms", timeout_ms, client->timeout);
-  if (!timeout.ok()) return timeout.status();
-  call.timeout = *timeout;
   absl::StatusOr<Matrix> copy = CopyOf(*array, *format);
   if (!copy.ok()) return copy.status();
-  absl::StatusOr<OperandSource> source = OperandSource::Create(InlineOperand(*std::move(copy)));
-  if (!source.ok()) return source.status();
-  const absl::StatusOr<v1::ResidentOperand> resident =
-      client->operands.Put(*source, lease_ms == 0 ? Lease() : Lease(*lease), call);
-  if (!resident.ok()) return resident.status();
-  *matrix = new gemmd_matrix{*source, source->data().format(), resident->handle(),
-                             absl::BytesToHexString(source->digest())};
-  return absl::OkStatus();
+  return PutOperand(*client, InlineOperand(*std::move(copy)), lease_ms, timeout_ms, matrix);
+}
+
+absl::Status PutTensor(gemmd_client* client, const gemmd_tensor* tensor, std::int64_t lease_ms,
+                       std::int64_t timeout_ms, gemmd_matrix** matrix) {
+  if (absl::Status s = CheckNotNull("matrix", matrix); !s.ok()) return s;
+  *matrix = nullptr;
+  const absl::StatusOr<WaitingCall> waiting = WaitingCall::Begin(client);
+  if (!waiting.ok()) return waiting.status();
+  if (absl::Status s = CheckNotNull("tensor", tensor); !s.ok()) return s;
+  return PutOperand(*client, tensor->operand, lease_ms, timeout_ms, matrix);
 }
 
 // A call about one matrix on the server.
@@ -126,6 +141,12 @@ extern "C" {
 gemmd_code gemmd_put(gemmd_client* client, const gemmd_array* array, int64_t lease_ms,
                      int64_t timeout_ms, gemmd_matrix** matrix, gemmd_error** error) {
   return c::Guarded(error, [&] { return c::Put(client, array, lease_ms, timeout_ms, matrix); });
+}
+
+gemmd_code gemmd_put_tensor(gemmd_client* client, const gemmd_tensor* tensor, int64_t lease_ms,
+                            int64_t timeout_ms, gemmd_matrix** matrix, gemmd_error** error) {
+  return c::Guarded(error,
+                    [&] { return c::PutTensor(client, tensor, lease_ms, timeout_ms, matrix); });
 }
 
 gemmd_code gemmd_get(gemmd_client* client, const gemmd_operand* operand, int64_t timeout_ms,

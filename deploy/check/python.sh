@@ -7,6 +7,7 @@
 #   GEMMD_BINARY=PATH ...                 another server
 #   GEMMD_CODEC=PATH ...                  another codec
 #   GEMM_BINARY=PATH ...                  another command line
+#   GEMMD_LIBRARY=PATH ...                another libgemmd.so.0
 #   PYTHON=python3.13 ...                 another interpreter
 #   deploy/check/python.sh 'protobuf<5'   with such packages (again after the tools, so that they hold)
 set -euo pipefail
@@ -18,9 +19,11 @@ python=${PYTHON:-python3}
 GEMMD_BINARY=$(realpath "${GEMMD_BINARY:-bazel-bin/server/gemmd}")
 GEMMD_CODEC=$(realpath "${GEMMD_CODEC:-bazel-bin/tests/base/numbers/quant/codec}")
 GEMM_BINARY=$(realpath "${GEMM_BINARY:-bazel-bin/client/cli/gemm}")
-export GEMMD_BINARY GEMMD_CODEC GEMM_BINARY
+GEMMD_LIBRARY=$(realpath "${GEMMD_LIBRARY:-bazel-bin/client/c/libgemmd.so.0}")
+export GEMMD_BINARY GEMMD_CODEC GEMM_BINARY GEMMD_LIBRARY
 [[ -x $GEMMD_BINARY ]] || fail "there is no server at $GEMMD_BINARY: bazel build --config=opt //server:gemmd"
 [[ -x $GEMM_BINARY ]] || fail "there is no command line at $GEMM_BINARY: bazel build --config=opt //client/cli:gemm"
+[[ -f $GEMMD_LIBRARY ]] || fail "there is no library at $GEMMD_LIBRARY: bazel build --config=opt //client/c:libgemmd"
 [[ -x $GEMMD_CODEC ]] || fail "there is no codec at $GEMMD_CODEC: bazel build --config=opt //tests/base/numbers/quant:codec"
 "$python" -c 'import ensurepip, venv' 2>/dev/null || {
   deploy/install_packages.sh python3-venv

@@ -41,6 +41,8 @@ typedef struct gemmd_server_info gemmd_server_info;
 typedef struct gemmd_matrix gemmd_matrix;
 typedef struct gemmd_result gemmd_result;
 typedef struct gemmd_call gemmd_call;
+typedef struct gemmd_weights gemmd_weights;
+typedef struct gemmd_tensor gemmd_tensor;
 
 /* The library's version, "0.2.0". */
 const char* gemmd_version(void);
@@ -323,6 +325,91 @@ int64_t gemmd_matrix_rows(const gemmd_matrix* matrix);
 int64_t gemmd_matrix_columns(const gemmd_matrix* matrix);
 /* Frees the handle and the copy. On the server the matrix stays until its lease ends. */
 void gemmd_matrix_free(gemmd_matrix* matrix);
+
+/* ---------------------------------------------------------------- files of weights */
+
+/* Opens a file of weights as other programs write them: safetensors, the index of their shards,
+ * GGUF, .npz or ONNX, as `gemm weights` reads it (docs/quantization.md, "Weights that you have").
+ * Reads the headers and maps the rest. Danger: where another process cuts the file while it or one
+ * of its tensors is in use, SIGBUS ends this one.
+ *
+ *   NOT_FOUND         there is no such file
+ *   INVALID_ARGUMENT  it is none of these, is not sound, or is a container of `gemm quantize`
+ */
+gemmd_code gemmd_weights_open(const char* path, gemmd_weights** weights, gemmd_error** error);
+/* "safetensors", "safetensors shards", "GGUF", "npz" or "ONNX". */
+const char* gemmd_weights_kind(const gemmd_weights* weights);
+int64_t gemmd_weights_count(const gemmd_weights* weights);
+
+/* A tensor of a file. Its strings live as long as the file is open. */
+typedef struct gemmd_tensor_info {
+  size_t size;
+  const char* name;
+  const char* type;    /* as the file's format names it: "BF16", "Q4_0", "GPTQ" */
+  const char* form;    /* in which a server takes it: "bf16", "int8-g32"; "": it takes none of it */
+  const char* refusal; /* why there is no form, with the closest one; "" where there is one */
+  const int64_t* shape;
+  int32_t dimensions;
+  int64_t matrices; /* of a stack, each of which is read by its index, NAME[0]; 0: it is no stack */
+  int64_t rows;     /* of each matrix; 0 where there is no form, and so below */
+  int64_t columns;
+  int64_t bytes; /* of its form, of all matrices */
+} gemmd_tensor_info;
+
+#define GEMMD_TENSOR_INFO_INIT \
+  { sizeof(gemmd_tensor_info), NULL, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0 }
+
+/* Describes the tensor of that place, 0 to the count less 1, and reads none of its bytes. */
+gemmd_code gemmd_weights_info(const gemmd_weights* weights, int64_t index, gemmd_tensor_info* info,
+                              gemmd_error** error);
+/* Tensors that were read outlive it. */
+void gemmd_weights_free(gemmd_weights* weights);
+
+/* Reads a matrix in the form that gemmd_weights_info() says, nothing rounded: N x K as torch has
+ * weights, so that products take it as B by `transpose_b`. Plain matrices are the mapped file's
+ * bytes, others are decoded.
+ *
+ *   NOT_FOUND         the file has no tensor of that name; the message has names that are like it
+ *   INVALID_ARGUMENT  it has no form, is a stack, or has a block without a form
+ */
+gemmd_code gemmd_weights_read(const gemmd_weights* weights, const char* name, gemmd_tensor** tensor,
+                              gemmd_error** error);
+const char* gemmd_tensor_form(const gemmd_tensor* tensor);
+int64_t gemmd_tensor_rows(const gemmd_tensor* tensor);
+int64_t gemmd_tensor_columns(const gemmd_tensor* tensor);
+
+/* The arrays that a tensor is made of; matrix.proto says what they mean. */
+enum {
+  GEMMD_PLANE_DATA = 0,
+  GEMMD_PLANE_SCALES = 1,
+  GEMMD_PLANE_ZERO_POINTS = 2,
+  GEMMD_PLANE_TENSOR_SCALE = 3,
+  GEMMD_PLANE_OFFSETS = 4,
+  GEMMD_PLANE_K_ORDER = 5 /* 1 x K of int32: the place in K of each element of a row */
+};
+
+/* Memory of the tensor. `dtype` is a number of gemmd.v1.DataType; elements of fewer than 8 bits are
+ * packed, the first in the lowest bits. Row-major and contiguous unless `column_major`. */
+typedef struct gemmd_plane {
+  size_t size;
+  const void* data;
+  int64_t bytes;
+  int32_t dtype;
+  int64_t rows;
+  int64_t columns;
+  bool column_major;
+} gemmd_plane;
+
+#define GEMMD_PLANE_INIT \
+  { sizeof(gemmd_plane), NULL, 0, 0, 0, 0, false }
+
+/* NOT_FOUND: it has no such plane. */
+gemmd_code gemmd_tensor_plane(const gemmd_tensor* tensor, int32_t plane, gemmd_plane* described,
+                              gemmd_error** error);
+/* As gemmd_put(), but without a copy: the matrix keeps the tensor's memory. */
+gemmd_code gemmd_put_tensor(gemmd_client* client, const gemmd_tensor* tensor, int64_t lease_ms,
+                            int64_t timeout_ms, gemmd_matrix** matrix, gemmd_error** error);
+void gemmd_tensor_free(gemmd_tensor* tensor);
 
 #ifdef __cplusplus
 }

@@ -19,6 +19,7 @@ import gemmd.aio
 import gemmd.errors
 import gemmd.quantized
 import gemmd.result
+import gemmd.weights
 
 PACKAGE = pathlib.Path(__file__).parents[1] / "gemmd"
 PAGE = pathlib.Path(__file__).parents[1] / "REFERENCE.md"
@@ -94,10 +95,13 @@ def _others() -> list[str]:
             for member in node.body if isinstance(node, ast.ClassDef) else []:
                 if isinstance(member, ast.FunctionDef) and _is_public(member):
                     lines += ["", f"#### `.{member.name}`", *_block(ast.get_docstring(member), _head(member))]
-    lines += ["", "## `gemmd.admin`", *_block(gemmd.admin.__doc__)]
-    for name, kind in vars(gemmd.admin).items():
-        if isinstance(kind, type) and kind.__module__ == "gemmd.admin" and kind not in CLASSES:
-            lines += ["", f"#### `{name}`", *_block(kind.__doc__, _signature(name, kind))]
+    for module in (gemmd.weights, gemmd.admin):
+        lines += ["", f"## `{module.__name__}`", *_block(module.__doc__)]
+        classes = [name for name, member in vars(module).items() if isinstance(member, type)]
+        for name in getattr(module, "__all__", classes):
+            member = getattr(module, name)
+            if member.__module__ == module.__name__ and member not in CLASSES:
+                lines += ["", f"#### `{name}`", *_block(member.__doc__, _signature(name, member))]
     return lines
 
 

@@ -12,5 +12,8 @@ size_t SumOfSizes(void) {
   gemmd_operand operand = GEMMD_OPERAND_INIT;
   gemmd_matmul_options matmul = GEMMD_MATMUL_OPTIONS_INIT;
   gemmd_receipt receipt = GEMMD_RECEIPT_INIT;
-  return client.size + array.size + operand.size + matmul.size + receipt.size;
+  gemmd_tensor_info tensor = GEMMD_TENSOR_INFO_INIT;
+  gemmd_plane plane = GEMMD_PLANE_INIT;
+  return client.size + array.size + operand.size + matmul.size + receipt.size + tensor.size +
+         plane.size;
 }

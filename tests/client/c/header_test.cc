@@ -11,7 +11,10 @@ int main() {
   gemmd_operand operand = GEMMD_OPERAND_INIT;
   gemmd_matmul_options matmul = GEMMD_MATMUL_OPTIONS_INIT;
   gemmd_receipt receipt = GEMMD_RECEIPT_INIT;
-  const size_t sum = client.size + array.size + operand.size + matmul.size + receipt.size;
+  gemmd_tensor_info tensor = GEMMD_TENSOR_INFO_INIT;
+  gemmd_plane plane = GEMMD_PLANE_INIT;
+  const size_t sum = client.size + array.size + operand.size + matmul.size + receipt.size +
+                     tensor.size + plane.size;
   if (sum == SumOfSizes()) return 0;
   std::printf("%zu bytes here, %zu in C\n", sum, SumOfSizes());
   return 1;
