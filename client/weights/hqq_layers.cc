@@ -103,6 +103,12 @@ absl::Status ReadLayer(const Planes& planes, Shape& size, Layer& layer) {
   const auto codes = planes.Find("W_q", "U8", {n / 2 * groups, *group});
   if (!codes.ok()) return codes.status();
   const WeightTensor* const any = planes.Find("scale");
+  if (any != nullptr && any->type == "F32") {
+    return Wrong(
+        absl::StrCat("its scale is F32, by which f32 has no zero point times scale; F16 "
+                     "and BF16 are read",
+                     kClosest));
+  }
   const char* const type = any != nullptr && any->type == "BF16" ? "BF16" : "F16";
   const auto scales = planes.Find("scale", type, {n * groups, 1});
   if (!scales.ok()) return scales.status();

@@ -98,6 +98,9 @@ class Section {
   absl::string_view name_;
 };
 
+// GPTQModel's format in which the bits of a code are in planes of 1, 2, 4 or 8 bits.
+constexpr absl::string_view kPlanar = "gptq_p";
+
 absl::StatusOr<PackingConfig> ParsePacking(const Section& section, bool is_awq) {
   const auto format = is_awq ? section.Text({"version", "checkpoint_format", "format"})
                              : section.Text({"checkpoint_format", "format"});
@@ -113,15 +116,21 @@ absl::StatusOr<PackingConfig> ParsePacking(const Section& section, bool is_awq) 
           absl::StrCat("it is packed as ", Quoted(name), ", and gemm, gemv and gemv_fast are read");
     }
   } else {
-    config.packing = name == "gptq_v2" ? Packing::kGptqV2 : Packing::kGptq;
-    if (name != "gptq" && name != "gptq_v2") {
+    config.packing = name == "gptq" ? Packing::kGptq : Packing::kGptqV2;
+    if (name != "gptq" && name != "gptq_v2" && name != kPlanar) {
       config.why =
-          absl::StrCat("it is packed as ", Quoted(name), ", and gptq and gptq_v2 are read");
+          absl::StrCat("it is packed as ", Quoted(name), ", and gptq, gptq_v2 and gptq_p are read");
     }
   }
   const auto bits = section.Number({"bits", "w_bit"}, 2, 8);
   if (!bits.ok()) return bits.status();
   config.bits = static_cast<std::uint64_t>(*bits);
+  // With 3, 5, 6 and 7 bits a code is in several words. With others gptq_p is gptq_v2.
+  if (!is_awq && name == kPlanar && (*bits == 3 || (*bits >= 5 && *bits <= 7))) {
+    config.why = absl::StrCat("it is packed as gptq_p, of which 2, 4 and 8 bits are read, and has ",
+                              *bits, " bits; ", *bits == 3 ? "int4-g128-f16-zp" : "uint8-g128-zp",
+                              " is closest: gemm quantize makes it of the f16 or f32 file");
+  }
   const auto group = section.Number({"group_size", "q_group_size"}, -1, kMaxDimension);
   if (!group.ok()) return group.status();
   if (*group == 0) return section.Wrong("group_size", "0", "-1, for all of K, or more than 0");

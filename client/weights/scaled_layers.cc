@@ -34,6 +34,7 @@ constexpr Naming kNamings[] = {
     {"_packed", "_scale", ""},
     {"_blocks", "_scales", ""},
     {".weight", ".scale_weight", ".weight"},
+    {"._data", "._scale", ""},
 };
 constexpr absl::string_view kCodesOfTorchao = "_qdata";
 
@@ -47,9 +48,12 @@ constexpr Unread kUnread[] = {
     {".weight", ".weight.absmax",
      "its codes, of bitsandbytes, stand for numbers of a table, and its quant_state, which says "
      "which, is missing"},
-    {".weight._data", ".weight._scale",
-     "its scales, of quanto, are in ._scale, which is not read; int8-row is closest: gemm quantize "
-     "makes it of the f16 or f32 file"},
+    {"._data._data", "._shift",
+     "its codes, of quanto, have 2 or 4 bits, and qint8 and qfloat8 are read; int4-g128-f16-offset "
+     "is closest: gemm quantize makes it of the f16 or f32 file"},
+    {"._data", "._scale",
+     "its scales, of quanto, are in ._scale, and are not those of its rows or of all; int8-row is "
+     "closest: gemm quantize makes it of the f16 or f32 file"},
 };
 
 std::uint64_t CountOf(const Shape& shape) {
@@ -363,6 +367,7 @@ bool AreCodes(const WeightTensor& tensor, const Naming& naming) {
   const absl::string_view type = tensor.type;
   if (naming.codes == "_packed") return type == "I32" || type == "U8" || type == "F4";
   if (naming.codes == "_blocks") return type == "U8";
+  if (naming.codes == "._data") return absl::StartsWith(type, "F8_E") || type == "I8";
   return absl::StartsWith(type, "F8_E") || type == "I8" || type == "U8" || type == "F4";
 }
 

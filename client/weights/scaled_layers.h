@@ -13,6 +13,7 @@
 //   BASE          U8 [N/2, K]        _scale of groups of K            INT4 of ModelOpt
 //   BASE_packed   I32 [N, words]     _scale of groups of K            pack-quantized
 //   BASE_blocks   U8 [N, K/32, 16]   _scales U8 [N, K/32], E8M0       gpt-oss
+//   BASE._data    I8, F8 [N, K]      ._scale F32, F16, BF16 [N, 1]    quanto
 //
 // Two codes of 4 bits are in a byte, the first low; in ModelOpt's INT4 they are of two rows. Codes
 // of "pack-quantized" are offset to unsigned numbers and packed along K in int32, and its zero
@@ -24,7 +25,7 @@
 //
 // Sources: compressed-tensors 0.20.0, compressors/; ModelOpt 0.47.0, export/quant_utils.py;
 // transformers 5.24.0, integrations/finegrained_fp8.py and mxfp4.py; torchao 0.18.0,
-// prototype/safetensors/.
+// prototype/safetensors/; optimum-quanto 0.2.7, tensor/weights/qbytes.py.
 #pragma once
 
 #include "client/weights/layer_config.h"
@@ -36,7 +37,7 @@ namespace gemmd::client {
 bool IsNameOfScales(absl::string_view name);
 
 // Puts a tensor in the place of those of each layer. Where a matrix would be read as exact without
-// scales that stand beside it, or without what else bitsandbytes, quanto and HQQ put there, its
+// scales that stand beside it, or without what else bitsandbytes and quanto put there, its
 // layer says why it has no form.
 void CombineScaledLayers(const LayerConfig& config, TensorsByName& tensors);
 

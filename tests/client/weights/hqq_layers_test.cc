@@ -141,8 +141,13 @@ TEST(HqqLayersTest, ALayerWithoutAFormSaysWhy) {
             "HQQ has no form here: its W_q is U8 of [6, 64]; it must be U8 of [8, 64]");
   EXPECT_EQ(why(0, PlaneOf("W_q", "BF16", {6, 32}, std::string(384, '1'))),
             "HQQ has no form here: its W_q is BF16 of [6, 32]; it must be U8 of [6, 64]");
-  EXPECT_EQ(why(1, PlaneOf("scale", "F32", {12, 1}, std::string(48, '1'))),
-            "HQQ has no form here: its scale is F32 of [12, 1]; it must be F16 of [12, 1]");
+  EXPECT_EQ(
+      why(1, PlaneOf("scale", "F32", {12, 1}, std::string(48, '1'))),
+      "HQQ has no form here: its scale is F32, by which f32 has no zero point times scale; F16 "
+      "and BF16 are read" +
+          closest);
+  EXPECT_EQ(why(1, PlaneOf("scale", "F64", {12, 1}, std::string(96, '1'))),
+            "HQQ has no form here: its scale is F64 of [12, 1]; it must be F16 of [12, 1]");
   EXPECT_EQ(why(2, PlaneOf("zero", "F16", {12, 1}, std::string(24, '1'))),
             "HQQ has no form here: its zero is F16 of [12, 1]; it must be BF16 of [12, 1]");
   std::vector<WeightTensor> tensors = good;

@@ -47,7 +47,24 @@ TEST(LayerConfigTest, SaysHowLayersArePacked) {
   EXPECT_EQ(Parsed(R"("quant_method":"awq","version":"exllama","bits":4,"group_size":128)").why,
             "it is packed as \"exllama\", and gemm, gemv and gemv_fast are read");
   EXPECT_EQ(Parsed(R"("method":"gptq","format":"marlin","bits":4,"group_size":128)").why,
-            "it is packed as \"marlin\", and gptq and gptq_v2 are read");
+            "it is packed as \"marlin\", and gptq, gptq_v2 and gptq_p are read");
+  // Codes in planes of bits; of 2, 4 and 8 bits there is one.
+  for (const int bits : {2, 4, 8}) {
+    const PackingConfig planar = Parsed(
+        absl::StrCat(R"("quant_method":"gptq","format":"gptq_p","group_size":64,"bits":)", bits));
+    EXPECT_EQ(planar.packing, Packing::kGptqV2);
+    EXPECT_EQ(planar.why, "");
+  }
+  for (const auto& [bits, closest] :
+       {std::pair(3, "int4-g128-f16-zp"), std::pair(5, "uint8-g128-zp"),
+        std::pair(6, "uint8-g128-zp"), std::pair(7, "uint8-g128-zp")}) {
+    const PackingConfig planar = Parsed(
+        absl::StrCat(R"("quant_method":"gptq","format":"gptq_p","group_size":64,"bits":)", bits));
+    EXPECT_EQ(planar.why,
+              absl::StrCat("it is packed as gptq_p, of which 2, 4 and 8 bits are read, and has ",
+                           bits, " bits; ", closest,
+                           " is closest: gemm quantize makes it of the f16 or f32 file"));
+  }
 }
 
 TEST(LayerConfigTest, OtherMethodsAreLeftAlone) {

@@ -503,19 +503,48 @@ TEST(ScaledLayersTest, CodesAreNotReadWithoutTheScalesBesideThem) {
               HasSubstr("its scales are F32 of [2, 2]"));
 }
 
+TEST(ScaledLayersTest, BytesOfQuantoHaveAScaleForEachRow) {
+  const std::string floats("\0\0\0\x40\0\0\0\xbf", 8);  // 2 and -0.5
+  const std::vector<WeightTensor> tensors =
+      CombineLayers({Tensor("l.weight._data", "I8", {2, 3}, "\1\xff\3\4\x80\6"),
+                     Tensor("l.weight._scale", "F32", {2, 1}, floats)},
+                    {});
+  ASSERT_EQ(tensors.size(), 1U);
+  EXPECT_EQ(tensors[0].name, "l.weight");
+  EXPECT_EQ(tensors[0].type, "I8*F32");
+  const std::vector<double> expected = {2, -2, 6, -2, 64, -3};
+  ExpectMatrix(tensors[0], "int8-row",
+               [&expected](std::uint64_t n, std::uint64_t k) { return expected[n * 3 + k]; });
+  // In the model's type as a rule, f16 or bf16; and fp8.
+  const std::vector<WeightTensor> floats8 =
+      CombineLayers({Tensor("l.weight._data", "F8_E4M3", {2, 1}, "\x38\xb8"),
+                     Tensor("l.weight._scale", "BF16", {2, 1}, std::string("\0\x40\0\xbf", 4))},
+                    {});
+  ASSERT_EQ(floats8.size(), 1U);
+  ExpectMatrix(floats8[0], "fp8-e4m3-row",
+               [](std::uint64_t n, std::uint64_t /*k*/) { return n == 0 ? 2 : 0.5; });
+  // A scale for each column has no form.
+  EXPECT_THAT(Why({Tensor("l.weight._data", "I8", {2, 3}, "012345"),
+                   Tensor("l.weight._scale", "F32", {1, 3}, std::string(12, '0'))}),
+              HasSubstr("its scales are F32 of [1, 3]; for [2, 3] they must be"));
+}
+
 TEST(ScaledLayersTest, CodesOfWhichTheRestIsNotReadAreRefused) {
   struct Case {
     std::string codes;
+    std::string type;
     std::string beside;
     std::string why;
   };
   for (const Case& each :
-       {Case{"l.weight", "l.weight.absmax", "its quant_state, which says which, is missing"},
-        Case{"l.weight._data", "l.weight._scale", "of quanto, are in ._scale"}}) {
+       {Case{"l.weight", "I8", "l.weight.absmax", "its quant_state, which says which, is missing"},
+        Case{"l.weight._data._data", "U8", "l.weight._shift", "of quanto, have 2 or 4 bits"},
+        Case{"l.weight._data", "U8", "l.weight._scale", "of quanto, are in ._scale"}}) {
     EXPECT_TRUE(IsNameOfScales(each.beside));
-    const std::vector<WeightTensor> tensors = CombineLayers(
-        {Tensor(each.codes, "I8", {2, 2}, "0123"), Tensor(each.beside, "F32", {2}, "01234567")},
-        {});
+    const std::vector<WeightTensor> tensors =
+        CombineLayers({Tensor(each.codes, each.type, {2, 2}, "0123"),
+                       Tensor(each.beside, "F32", {2}, "01234567")},
+                      {});
     ASSERT_EQ(tensors.size(), 2U);
     for (const WeightTensor& tensor : tensors) {
       if (tensor.name != each.codes) continue;
