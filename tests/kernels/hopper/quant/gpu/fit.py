@@ -39,7 +39,8 @@ def predicted(tiling, cost, m, n, k):
 def fit(tiling, shapes):
     data = [(m, n, k, times[tiling]) for m, n, k, times in shapes if tiling in times]
     groups = [x * 0.01 for x in range(3, 60)] + [x * 0.02 for x in range(30, 110)]
-    factors = (1, 1.25, 1.5, 1.75, 2) if TILINGS[tiling][2] == 2 else (1,)
+    # Blocks share a multiprocessor, or the memory's bandwidth where one has it to itself.
+    factors = (1, 1.25, 1.5, 1.75, 2)
     costs = ((launch, terabytes, group, group * factor) for launch in (1.5, 2, 2.5, 3, 4)
              for terabytes in TERABYTES for group in groups for factor in factors)
     return min(costs, key=lambda cost: sum(abs(math.log(predicted(tiling, cost, m, n, k) / us))
