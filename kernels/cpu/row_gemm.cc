@@ -80,7 +80,7 @@ class Multiplication {
   // Buffers of the thread, which lines and strips are brought into, aligned to cache lines. They
   // stay with it: some 3 MiB for 256 rows, which a unit has at most, whatever N and K are.
   static Real* Buffer(std::int64_t count, int index) {
-    thread_local std::vector<Real> buffers[3];
+    thread_local std::vector<Real> buffers[4];
     std::vector<Real>& buffer = buffers[index];
     const auto size = static_cast<std::size_t>(count + kLanes);
     if (buffer.size() < size) buffer.resize(size);
@@ -278,23 +278,10 @@ class Multiplication {
   void AddSpan(std::int64_t k, std::int64_t depth) const {
     const Span span = {k, depth, RoundUp(depth, lanes_) / lanes_};
     const Real* const left = PackLeft(span);
-    // Where lines are of columns, pieces of some length are read from each.
-    const std::int64_t group = b_.has_lines_of_k ? tile_.columns : kStrips * tile_.columns;
-    Real* const strips = Buffer(kStrips * lanes_ * StripPitch(span), 1);
+    const std::int64_t group = kStrips * tile_.columns;
     for (std::int64_t column = 0; column < n_; column += group) {
       const std::int64_t columns = std::min(group, n_ - column);
-      if (b_.has_lines_of_k) {
-        PackLines(span, column, columns, strips);
-      } else {
-        PackRows(span, column, columns, strips);
-      }
-      for (std::int64_t j = 0; j < columns; j += tile_.columns) {
-        const Real* const strip = strips + j / tile_.columns * lanes_ * StripPitch(span);
-        for (std::int64_t chain = 0; chain < lanes_; ++chain) {
-          AddChain(span, left + chain * m_ * LeftPitch(span), strip + chain * StripPitch(span),
-                   column + j, std::min(tile_.columns, columns - j));
-        }
-      }
+      AddStrips(span, left, PackStrips(span, column, columns), column, columns);
     }
   }
 
@@ -335,6 +322,21 @@ class Multiplication {
     tile_.transpose(square, kLanes, to, to_pitch);
   }
 
+  // kStrips strips at most, one after another. Where lines are of columns, pieces of some length
+  // are read from each.
+  const Real* PackStrips(const Span& span, std::int64_t column, std::int64_t columns) const {
+    Real* const strips = Buffer(kStrips * lanes_ * StripPitch(span), 1);
+    if (!b_.has_lines_of_k) {
+      PackRows(span, column, columns, strips);
+      return strips;
+    }
+    Real* strip = strips;
+    for (std::int64_t j = 0; j < columns; j += tile_.columns, strip += lanes_ * StripPitch(span)) {
+      PackLines(span, column + j, std::min(tile_.columns, columns - j), strip);
+    }
+    return strips;
+  }
+
   // A strip from lines of K, by squares.
   void PackLines(const Span& span, std::int64_t column, std::int64_t columns, Real* strip) const {
     constexpr std::int64_t kPitch = kSpan + kPad;
@@ -364,7 +366,7 @@ class Multiplication {
     }
   }
 
-  // Strips, one after another, from lines of columns.
+  // Strips from lines of columns.
   void PackRows(const Span& span, std::int64_t column, std::int64_t columns, Real* strips) const {
     const std::int64_t width = tile_.columns;
     Lines lines = LinesFrom(span.k * b_.pitch + column);
@@ -403,27 +405,42 @@ class Multiplication {
     std::fill(to + count, to + tile_.columns, Real{0});
   }
 
-  void AddChain(const Span& span, const Real* left, const Real* strip, std::int64_t column,
-                std::int64_t columns) const {
+  // The columns' sums lie apart from C meanwhile, strip by strip: lines of C are often a power of
+  // two apart, and a cache holds few of those at a time.
+  void AddStrips(const Span& span, const Real* left, const Real* strips, std::int64_t column,
+                 std::int64_t columns) const {
     const std::int64_t width = tile_.columns;
+    Real* const sums = Buffer(m_ * kStrips * width, 3);
+    for (std::int64_t j = 0; j < columns; j += width) {
+      const Real* const from = c_ + column + j;
+      const std::int64_t count = std::min(width, columns - j);
+      Real* const to = sums + j * m_;
+      for (std::int64_t i = 0; i < m_; ++i) CopyPart(from + i * ldc_, count, to + i * width);
+    }
+    // By chains first, whose part of A all strips then find in a cache.
+    for (std::int64_t chain = 0; chain < lanes_; ++chain) {
+      const Real* strip = strips + chain * StripPitch(span);
+      for (std::int64_t j = 0; j < columns; j += width, strip += lanes_ * StripPitch(span)) {
+        AddChain(span, left + chain * m_ * LeftPitch(span), strip, sums + j * m_);
+      }
+    }
+    for (std::int64_t j = 0; j < columns; j += width) {
+      const Real* const from = sums + j * m_;
+      const std::int64_t count = std::min(width, columns - j);
+      Real* const to = c_ + column + j;
+      for (std::int64_t i = 0; i < m_; ++i) std::copy_n(from + i * width, count, to + i * ldc_);
+    }
+  }
+
+  void AddChain(const Span& span, const Real* left, const Real* strip, Real* sums) const {
     const std::int64_t pitch = LeftPitch(span);
     for (std::int64_t row = 0; row < m_; row += tile_.rows) {
-      const std::int64_t rows = std::min(tile_.rows, m_ - row);
-      const Real* const a = left + row * pitch;
-      Real* const to = c_ + row * ldc_ + column;
-      if (columns == width) {
-        tile_.add_tile(rows, span.steps, a, pitch, strip, lanes_ == 1, to, ldc_);
-        continue;
-      }
-      alignas(64) Real edge[kMostTile] = {};
-      for (std::int64_t i = 0; i < rows; ++i) std::copy_n(to + i * ldc_, columns, edge + i * width);
-      tile_.add_tile(rows, span.steps, a, pitch, strip, lanes_ == 1, edge, width);
-      for (std::int64_t i = 0; i < rows; ++i) std::copy_n(edge + i * width, columns, to + i * ldc_);
+      tile_.add_tile(std::min(tile_.rows, m_ - row), span.steps, left + row * pitch, pitch, strip,
+                     lanes_ == 1, sums + row * tile_.columns);
     }
   }
 
   static constexpr std::int64_t kStrips = 4;
-  static constexpr std::int64_t kMostTile = kLanes * 2 * 13;
 
   const RowGemmForm form_;
   const RowTile<Real>& tile_;

@@ -36,13 +36,13 @@ GEMMD_AVX512 __m512d Fma(__m512d x, __m512d y, __m512d z) { return _mm512_fmadd_
 
 template <int kRows, typename Real>
 GEMMD_AVX2 void AddTile256(std::int64_t depth, const Real* a, std::int64_t lda, const Real* strip,
-                           bool goes_on, Real* tile, std::int64_t tile_pitch) {
+                           bool goes_on, Real* tile) {
   constexpr std::int64_t kStep = 32 / sizeof(Real);
   decltype(Load256(tile)) sums[kRows][2] = {};
 #pragma GCC unroll 13
   for (int row = 0; row < kRows && goes_on; ++row) {
-    sums[row][0] = Load256(tile + row * tile_pitch);
-    sums[row][1] = Load256(tile + row * tile_pitch + kStep);
+    sums[row][0] = Load256(tile + row * 2 * kStep);
+    sums[row][1] = Load256(tile + row * 2 * kStep + kStep);
   }
   for (std::int64_t p = 0; p < depth; ++p) {
     const auto b0 = Load256(strip + p * 2 * kStep);
@@ -56,7 +56,7 @@ GEMMD_AVX2 void AddTile256(std::int64_t depth, const Real* a, std::int64_t lda, 
   }
 #pragma GCC unroll 13
   for (int row = 0; row < kRows; ++row) {
-    Real* const to = tile + row * tile_pitch;
+    Real* const to = tile + row * 2 * kStep;
     if (!goes_on) {
       sums[row][0] += Load256(to);
       sums[row][1] += Load256(to + kStep);
@@ -68,13 +68,13 @@ GEMMD_AVX2 void AddTile256(std::int64_t depth, const Real* a, std::int64_t lda, 
 
 template <int kRows, typename Real>
 GEMMD_AVX512 void AddTile512(std::int64_t depth, const Real* a, std::int64_t lda, const Real* strip,
-                             bool goes_on, Real* tile, std::int64_t tile_pitch) {
+                             bool goes_on, Real* tile) {
   constexpr std::int64_t kStep = 64 / sizeof(Real);
   decltype(Load512(tile)) sums[kRows][2] = {};
 #pragma GCC unroll 13
   for (int row = 0; row < kRows && goes_on; ++row) {
-    sums[row][0] = Load512(tile + row * tile_pitch);
-    sums[row][1] = Load512(tile + row * tile_pitch + kStep);
+    sums[row][0] = Load512(tile + row * 2 * kStep);
+    sums[row][1] = Load512(tile + row * 2 * kStep + kStep);
   }
   for (std::int64_t p = 0; p < depth; ++p) {
     const auto b0 = Load512(strip + p * 2 * kStep);
@@ -88,7 +88,7 @@ GEMMD_AVX512 void AddTile512(std::int64_t depth, const Real* a, std::int64_t lda
   }
 #pragma GCC unroll 13
   for (int row = 0; row < kRows; ++row) {
-    Real* const to = tile + row * tile_pitch;
+    Real* const to = tile + row * 2 * kStep;
     if (!goes_on) {
       sums[row][0] += Load512(to);
       sums[row][1] += Load512(to + kStep);
@@ -101,56 +101,56 @@ GEMMD_AVX512 void AddTile512(std::int64_t depth, const Real* a, std::int64_t lda
 template <typename Real>
 __attribute__((target("avx2,fma"))) void AddTileRows256(std::int64_t rows, std::int64_t depth,
                                                         const Real* a, std::int64_t lda,
-                                                        const Real* strip, bool goes_on, Real* tile,
-                                                        std::int64_t pitch) {
+                                                        const Real* strip, bool goes_on,
+                                                        Real* tile) {
   switch (rows) {
     case 1:
-      return AddTile256<1>(depth, a, lda, strip, goes_on, tile, pitch);
+      return AddTile256<1>(depth, a, lda, strip, goes_on, tile);
     case 2:
-      return AddTile256<2>(depth, a, lda, strip, goes_on, tile, pitch);
+      return AddTile256<2>(depth, a, lda, strip, goes_on, tile);
     case 3:
-      return AddTile256<3>(depth, a, lda, strip, goes_on, tile, pitch);
+      return AddTile256<3>(depth, a, lda, strip, goes_on, tile);
     case 4:
-      return AddTile256<4>(depth, a, lda, strip, goes_on, tile, pitch);
+      return AddTile256<4>(depth, a, lda, strip, goes_on, tile);
     case 5:
-      return AddTile256<5>(depth, a, lda, strip, goes_on, tile, pitch);
+      return AddTile256<5>(depth, a, lda, strip, goes_on, tile);
     default:
-      return AddTile256<6>(depth, a, lda, strip, goes_on, tile, pitch);
+      return AddTile256<6>(depth, a, lda, strip, goes_on, tile);
   }
 }
 
 template <typename Real>
 __attribute__((target("avx512f"))) void AddTileRows512(std::int64_t rows, std::int64_t depth,
                                                        const Real* a, std::int64_t lda,
-                                                       const Real* strip, bool goes_on, Real* tile,
-                                                       std::int64_t pitch) {
+                                                       const Real* strip, bool goes_on,
+                                                       Real* tile) {
   switch (rows) {
     case 1:
-      return AddTile512<1>(depth, a, lda, strip, goes_on, tile, pitch);
+      return AddTile512<1>(depth, a, lda, strip, goes_on, tile);
     case 2:
-      return AddTile512<2>(depth, a, lda, strip, goes_on, tile, pitch);
+      return AddTile512<2>(depth, a, lda, strip, goes_on, tile);
     case 3:
-      return AddTile512<3>(depth, a, lda, strip, goes_on, tile, pitch);
+      return AddTile512<3>(depth, a, lda, strip, goes_on, tile);
     case 4:
-      return AddTile512<4>(depth, a, lda, strip, goes_on, tile, pitch);
+      return AddTile512<4>(depth, a, lda, strip, goes_on, tile);
     case 5:
-      return AddTile512<5>(depth, a, lda, strip, goes_on, tile, pitch);
+      return AddTile512<5>(depth, a, lda, strip, goes_on, tile);
     case 6:
-      return AddTile512<6>(depth, a, lda, strip, goes_on, tile, pitch);
+      return AddTile512<6>(depth, a, lda, strip, goes_on, tile);
     case 7:
-      return AddTile512<7>(depth, a, lda, strip, goes_on, tile, pitch);
+      return AddTile512<7>(depth, a, lda, strip, goes_on, tile);
     case 8:
-      return AddTile512<8>(depth, a, lda, strip, goes_on, tile, pitch);
+      return AddTile512<8>(depth, a, lda, strip, goes_on, tile);
     case 9:
-      return AddTile512<9>(depth, a, lda, strip, goes_on, tile, pitch);
+      return AddTile512<9>(depth, a, lda, strip, goes_on, tile);
     case 10:
-      return AddTile512<10>(depth, a, lda, strip, goes_on, tile, pitch);
+      return AddTile512<10>(depth, a, lda, strip, goes_on, tile);
     case 11:
-      return AddTile512<11>(depth, a, lda, strip, goes_on, tile, pitch);
+      return AddTile512<11>(depth, a, lda, strip, goes_on, tile);
     case 12:
-      return AddTile512<12>(depth, a, lda, strip, goes_on, tile, pitch);
+      return AddTile512<12>(depth, a, lda, strip, goes_on, tile);
     default:
-      return AddTile512<13>(depth, a, lda, strip, goes_on, tile, pitch);
+      return AddTile512<13>(depth, a, lda, strip, goes_on, tile);
   }
 }
 

@@ -22,11 +22,11 @@ struct RowTile {
   std::int64_t rows;
   std::int64_t columns;
 
-  // tile (`rows` lines of `columns` elements, `tile_pitch` apart) += A (`rows` x `depth`) * strip
-  // (`depth` lines of `columns` elements). Each sum is a chain that `goes_on` from what the tile
+  // tile (`rows` lines of `columns` elements) += A (`rows` x `depth`) * strip (`depth` lines of
+  // `columns` elements). Each sum is a chain that `goes_on` from what the tile
   // has, or begins with 0 and is added to that. 1 <= rows <= RowTile::rows.
   void (*add_tile)(std::int64_t rows, std::int64_t depth, const Real* a, std::int64_t lda,
-                   const Real* strip, bool goes_on, Real* tile, std::int64_t tile_pitch);
+                   const Real* strip, bool goes_on, Real* tile);
 
   // The next two have chains side by side, as f32 alone does: null for f64.
 

@@ -13,10 +13,10 @@ constexpr std::int64_t kColumns = 64 / sizeof(Real);
 
 template <typename Real>
 void AddTile(std::int64_t rows, std::int64_t depth, const Real* a, std::int64_t lda,
-             const Real* strip, bool goes_on, Real* tile, std::int64_t tile_pitch) {
+             const Real* strip, bool goes_on, Real* tile) {
   constexpr std::int64_t kWidth = kColumns<Real>;
   for (std::int64_t row = 0; row < rows; ++row) {
-    Real* const to = tile + row * tile_pitch;
+    Real* const to = tile + row * kWidth;
     Real sums[kWidth] = {};
     if (goes_on) std::copy_n(to, kWidth, sums);
     for (std::int64_t p = 0; p < depth; ++p) {
