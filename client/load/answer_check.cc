@@ -67,6 +67,7 @@ AnswerCheck::AnswerCheck(const client::MatrixView& a, const client::MatrixView& 
       inner_(a.format().columns) {
   const std::uint64_t rows = a.format().rows;
   const std::uint64_t columns = b.format().columns;
+  const bool b_is_transposed = b.format().order == Order::kColumnMajor;
   Random random(seed);
   for (int i = 0; i < kVectors; ++i) {
     Check check;
@@ -76,7 +77,8 @@ AnswerCheck::AnswerCheck(const client::MatrixView& a, const client::MatrixView& 
     std::vector<Row> product(inner_);  // B x and |B| 1
     for (std::uint64_t k = 0; k < inner_; ++k) {
       for (std::uint64_t c = 0; c < columns; ++c) {
-        const double value = ElementAt(b.format().type, b.bytes(), k * columns + c);
+        const double value = ElementAt(b.format().type, b.bytes(),
+                                       b_is_transposed ? c * inner_ + k : k * columns + c);
         product[k].value += value * check.signs[c];
         product[k].magnitude += std::abs(value);
       }

@@ -24,7 +24,7 @@ namespace gemmd::load {
 // equal bits.
 class AnswerCheck {
  public:
-  // REQUIRES: A is M x K, B is K x N, tightly packed in row-major order.
+  // REQUIRES: A is M x K in row-major order, B is K x N in either; both are tightly packed.
   AnswerCheck(const client::MatrixView& a, const client::MatrixView& b, std::uint64_t seed)
       : AnswerCheck(a, b, seed, a.format().type) {}
   // Takes quantized operands: `a` and `b` are what their elements are worth, as f32, and `element`

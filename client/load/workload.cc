@@ -181,9 +181,11 @@ absl::StatusOr<WorkloadEntry> MakeEntry(const RequestSpec& spec) {
   entry.b_quantized = types->b.format;
   entry.a.type = types->a.type.element;
   entry.b.type = types->b.type.element;
+  if (spec.transpose_b() && entry.b_quantized.empty()) entry.b.order = Order::kColumnMajor;
   if (entry.name.empty()) {
     entry.name = absl::StrCat(spec.m(), "x", spec.n(), "x", spec.k(), " ",
-                              client::OptionName(entry.type_name()));
+                              client::OptionName(entry.type_name()),
+                              entry.b.order == Order::kColumnMajor ? " transposed" : "");
   }
   entry.weight = spec.weight();
   if (!(entry.weight > 0))

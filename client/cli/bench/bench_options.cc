@@ -105,6 +105,10 @@ void AddWorkloadOptions(CLI::App& app, BenchArguments& arguments) {
   AddField(
       app, "--output-type", spec, [](Spec& s, const Text& t) { s.set_output_type(t); },
       "Type of D; by the server's rule unless given", "");
+  app.add_flag_callback(
+         "--transpose-b", [&spec] { spec.set_transpose_b(true); },
+         "Keep B as N lines of K elements, as weights lie and quantized ones always do")
+      ->group("Workload");
   AddField(
       app, "--data", spec, [](Spec& s, const Text& t) { s.set_data(t); },
       "Elements: normal, uniform or scales (normal times 2^-6 to 2^6)", "normal");

@@ -231,6 +231,15 @@ TEST_F(OperandCommands, ALoadOfResidentsIsUploadedOnce) {
   EXPECT_EQ(Json({"--tenant", "team", "ls"})["residents"].size(), uploaded);
 }
 
+TEST_F(OperandCommands, ALoadMayKeepWeightsAsLinesOfK) {
+  const nlohmann::json report =
+      Json({"bench", "-s", "8x9x10", "-s", "3x40x300", "--transpose-b", "--operands", "resident-b",
+            "--replay", directory_.File("t", "0\n0\n0\n0\n"), "--verify-fraction", "1", "-q"});
+  EXPECT_EQ(report["workload"][0]["name"], "8x9x10 f32 transposed");
+  EXPECT_EQ(report["points"][0]["verified"], 4);
+  EXPECT_EQ(report["points"][0]["wrong"], 0);
+}
+
 TEST_F(OperandCommands, WrongUseIsExplained) {
   const auto error = [this](std::vector<std::string> arguments) {
     const testing::ProcessResult result = Gemm(std::move(arguments));

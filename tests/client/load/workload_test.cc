@@ -103,6 +103,20 @@ TEST(Workload, WhatIsResidentDoesNotTravel) {
             "shared-memory");
 }
 
+TEST(Workload, WeightsMayLieAsLinesOfK) {
+  const auto entry = [](const std::string& fields) {
+    return (*Make("request { m: 2 n: 3 k: 4 " + fields + " }"))[0];
+  };
+  EXPECT_EQ(entry("").b.order, Order::kRowMajor);
+  const WorkloadEntry transposed = entry("transpose_b: true");
+  EXPECT_EQ(transposed.b.order, Order::kColumnMajor);
+  EXPECT_EQ(transposed.a.order, Order::kRowMajor);
+  EXPECT_EQ(transposed.n(), 3U);
+  EXPECT_EQ(transposed.name, "2x3x4 f32 transposed");
+  // Codes lie along K in any case.
+  EXPECT_EQ(entry("transpose_b: true type: 'int8-row'").name, "2x3x4 int8-row");
+}
+
 TEST(Workload, SaysHowRequestsGo) {
   const auto route = [](const std::string& fields) {
     return (*Make("request { m: 1 n: 1 k: 1 " + fields + " }"))[0].route;
