@@ -18,7 +18,7 @@ namespace gemmd {
 // Where a launch keeps its intermediate values, as offsets into the workspace.
 struct Int8Workspace {
   Int8Workspace(const Problem& problem, int workers)
-      : units(problem.m, problem.n, workers),
+      : units(problem.m, problem.n, workers, Units::kMostRows, Units::kLeastDecodedRows),
         slots(std::min<std::int64_t>(workers, units.count())),
         strips(CeilOfRatio(problem.n, kInt8StripColumns)),
         unit_strips(CeilOfRatio(units.columns(), kInt8StripColumns)),

@@ -26,7 +26,8 @@ inline constexpr std::int64_t kExactTerms = 1024;
 template <typename Product>
 struct PanelWorkspace {
   PanelWorkspace(const Problem& problem, int workers)
-      : units(problem.m, problem.n, workers),
+      : units(problem.m, problem.n, workers, Units::kMostRows,
+              kWidened ? Units::kLeastDecodedRows : Units::kLeastRows),
         slots(std::min<std::int64_t>(workers, units.count())),
         panel_bytes(PacksRows(problem)
                         ? RoundUp(units.rows() * problem.k * sizeof(typename Product::Multiply), 64)

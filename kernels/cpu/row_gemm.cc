@@ -58,7 +58,8 @@ class Multiplication {
   void Run() const {
     for (std::int64_t row = 0; row < m_; ++row) std::fill_n(c_ + row * ldc_, n_, Real{0});
     if constexpr (std::is_same_v<Real, float>) {
-      if (lanes_ > 1 && m_ <= kFewRows) return MultiplyFewRows();
+      const std::int64_t few = b_.has_lines_of_k ? tile_.few_rows : kFewRows;
+      if (lanes_ > 1 && m_ <= few) return MultiplyFewRows();
     }
     for (std::int64_t k = 0; k < k_; k += kSpan) AddSpan(k, std::min(kSpan, k_ - k));
   }
@@ -93,59 +94,86 @@ class Multiplication {
 
   void MultiplyFewRows() const {
     if (b_.has_lines_of_k) {
-      for (std::int64_t column = 0; column < n_; column += kLanes) DotColumns(column);
+      for (std::int64_t k = 0; k < k_; k += kPart) DotPartOfK(k, std::min(kPart, k_ - k));
     } else {
       for (std::int64_t column = 0; column < n_; column += kLineColumns) AddLines(column);
     }
   }
 
-  // Chains along lines of B, for kLanes columns at most. Several spans of a line are read before
-  // the next line, because memory is quicker with what lies side by side.
-  void DotColumns(std::int64_t column) const {
-    constexpr std::int64_t kPart = kMostDotSteps * kLanes;
-    const std::int64_t columns = std::min(kLanes, n_ - column);
-    const std::int64_t of_span = m_ * kLanes * kLanes;
-    Real* const chains = Buffer(kPart / kSpan * kFewRows * kLanes * kLanes, 0);
-    for (std::int64_t k = 0; k < k_; k += kPart) {
-      const std::int64_t depth = std::min(kPart, k_ - k);
-      std::fill_n(chains, kPart / kSpan * of_span, Real{0});
-      for (std::int64_t j = 0; j < columns; j += kDotColumns) {
-        DotPartOf(column + j, std::min(kDotColumns, columns - j), k, depth,
-                  chains + j * m_ * kLanes, of_span);
-      }
-      for (std::int64_t span = 0; span * kSpan < depth; ++span) {
-        AddChains(chains + span * of_span, column, columns);
-      }
+  // Several spans of a line are read before the next line, because memory is quicker with what lies
+  // side by side.
+  static constexpr std::int64_t kPart = kMostDotSteps * kLanes;
+  static constexpr std::int64_t kSpansOfPart = kPart / kSpan;
+
+  // C += A * B over a part of K, by chains along lines of B.
+  void DotPartOfK(std::int64_t k, std::int64_t depth) const {
+    const Lines rows = RowsOfPart(k, depth);
+    for (std::int64_t column = 0; column < n_; column += kLanes) {
+      DotColumns(rows, k, depth, column);
     }
   }
 
-  // kDotColumns columns at most, in the source's registers if it can, else from lines.
-  void DotPartOf(std::int64_t column, std::int64_t columns, std::int64_t k, std::int64_t depth,
-                 Real* chains, std::int64_t pitch) const {
+  // The part of A; a copy of it where there are several rows, which are read side by side.
+  Lines RowsOfPart(std::int64_t k, std::int64_t depth) const {
+    if (m_ == 1) return {a_ + k, lda_};
+    constexpr std::int64_t kPitch = kPart + kPad;
+    Real* const rows = Buffer(m_ * kPitch, 2);
+    for (std::int64_t row = 0; row < m_; ++row) {
+      std::copy_n(a_ + row * lda_ + k, depth, rows + row * kPitch);
+    }
+    return {rows, kPitch};
+  }
+
+  // kLanes columns at most.
+  void DotColumns(const Lines& rows, std::int64_t k, std::int64_t depth,
+                  std::int64_t column) const {
+    const std::int64_t columns = std::min(kLanes, n_ - column);
+    const std::int64_t of_span = m_ * kLanes * kLanes;
+    Real* const chains = Buffer(kSpansOfPart * of_span, 0);
+    std::fill_n(chains, kSpansOfPart * of_span, Real{0});
+    for (std::int64_t j = 0; j < columns; j += kDotColumns) {
+      DotGroup(rows, {column + j, std::min(kDotColumns, columns - j)}, k, depth,
+               chains + j * m_ * kLanes, of_span);
+    }
+    for (std::int64_t span = 0; span * kSpan < depth; ++span) {
+      AddChains(chains + span * of_span, column, columns);
+    }
+  }
+
+  // kDotColumns columns at most.
+  struct Group {
+    std::int64_t column;
+    std::int64_t columns;
+  };
+
+  // In the source's registers if it can, else from lines.
+  void DotGroup(const Lines& rows, const Group& group, std::int64_t k, std::int64_t depth,
+                Real* chains, std::int64_t pitch) const {
     const std::int64_t steps = depth / kLanes;
     std::int64_t added = 0;
-    if (b_.data == nullptr && columns == kDotColumns &&
-        b_.source->AddDots(column, {k, steps}, {a_ + k, lda_, m_}, form_, chains, pitch)) {
+    if (b_.data == nullptr && group.columns == kDotColumns &&
+        b_.source->AddDots(group.column, {k, steps}, {rows.data, rows.pitch, m_}, form_, chains,
+                           pitch)) {
       added = steps * kLanes;
     }
     while (added < depth) {
       const std::int64_t span = added / kSpan;
       const std::int64_t end = std::min(depth, (span + 1) * kSpan);
-      DotGroup(column, columns, k + added, end - added, chains + span * pitch);
+      DotLines({rows.data + added, rows.pitch}, LinesOfGroup(group, k + added, end - added),
+               end - added, chains + span * pitch);
       added = end;
     }
   }
 
   // Columns are fewer than kDotColumns at the end of B; then the first one stands in for others.
-  Lines LinesOfGroup(std::int64_t column, std::int64_t columns, std::int64_t k,
-                     std::int64_t depth) const {
-    if (b_.data != nullptr && columns == kDotColumns) {
-      return {b_.data + column * b_.pitch + k, b_.pitch};
+  Lines LinesOfGroup(const Group& group, std::int64_t k, std::int64_t depth) const {
+    if (b_.data != nullptr && group.columns == kDotColumns) {
+      return LinesFrom(group.column * b_.pitch + k);
     }
     Real* const lines = Buffer(kDotColumns * (kSpan + kPad), 1);
     constexpr std::int64_t kPitch = kSpan + kPad;
-    ReadLines(column, columns, k, depth, lines, kPitch);
-    for (std::int64_t j = columns; j < kDotColumns; ++j) {
+    ReadLines(group.column, group.columns, k, depth, lines, kPitch);
+    for (std::int64_t j = group.columns; j < kDotColumns; ++j) {
       std::copy_n(lines, depth, lines + j * kPitch);
     }
     return {lines, kPitch};
@@ -159,49 +187,48 @@ class Multiplication {
     }
   }
 
-  void DotGroup(std::int64_t column, std::int64_t columns, std::int64_t k, std::int64_t depth,
-                Real* chains) const {
-    const Lines lines = LinesOfGroup(column, columns, k, depth);
+  // Goes on with the chains of a span, or of its last elements.
+  void DotLines(const Lines& rows, const Lines& lines, std::int64_t depth, Real* chains) const {
     const std::int64_t whole = depth / kLanes * kLanes;
     for (std::int64_t row = 0; row < m_; row += kDotRows) {
-      const std::int64_t rows = std::min(kDotRows, m_ - row);
-      const Real* const a = a_ + row * lda_ + k;
+      const std::int64_t some = std::min(kDotRows, m_ - row);
+      const Real* const a = rows.data + row * rows.pitch;
       Real* const to = chains + row * kDotColumns * kLanes;
-      tile_.add_dots(rows, whole / kLanes, a, lda_, lines.data, lines.pitch, to);
-      if (whole < depth) AddLastStep(rows, depth - whole, a + whole, lines.data + whole, lines, to);
+      tile_.add_dots(some, whole / kLanes, a, rows.pitch, lines.data, lines.pitch, to);
+      if (whole < depth) {
+        AddLastStep(some, depth - whole, {a + whole, rows.pitch}, {lines.data + whole, lines.pitch},
+                    to);
+      }
     }
   }
 
   // The last elements of K, with zeros where chains have none.
-  void AddLastStep(std::int64_t rows, std::int64_t count, const Real* a, const Real* data,
-                   const Lines& lines, Real* chains) const {
+  void AddLastStep(std::int64_t rows, std::int64_t count, const Lines& a, const Lines& b,
+                   Real* chains) const {
     Real last_a[kDotRows * kLanes] = {};
     Real last_b[kDotColumns * kLanes] = {};
     for (std::int64_t row = 0; row < rows; ++row) {
-      std::copy_n(a + row * lda_, count, last_a + row * kLanes);
+      std::copy_n(a.data + row * a.pitch, count, last_a + row * kLanes);
     }
     for (std::int64_t j = 0; j < kDotColumns; ++j) {
-      std::copy_n(data + j * lines.pitch, count, last_b + j * kLanes);
+      std::copy_n(b.data + j * b.pitch, count, last_b + j * kLanes);
     }
     tile_.add_dots(rows, 1, last_a, kLanes, last_b, kLanes, chains);
   }
 
   // C += the chains of a span, which lie by groups of columns, then by rows.
   void AddChains(const Real* chains, std::int64_t column, std::int64_t columns) const {
-    alignas(64) Real gathered[kLanes * kLanes];
-    alignas(64) Real by_chain[kLanes * kLanes];
     for (std::int64_t row = 0; row < m_; ++row) {
-      for (std::int64_t j = 0; j < kLanes; j += kDotColumns) {
-        std::copy_n(chains + (j * m_ + row * kDotColumns) * kLanes, kDotColumns * kLanes,
-                    gathered + j * kLanes);
-      }
-      tile_.transpose(gathered, kLanes, by_chain, kLanes);
-      Real sums[kLanes] = {};
+      const Real* const from = chains + row * kDotColumns * kLanes;
+      const std::int64_t pitch = kDotColumns * m_ * kLanes;
       Real* const to = c_ + row * ldc_ + column;
-      std::copy_n(to, columns, sums);
-      for (std::int64_t chain = 0; chain < kLanes; ++chain) {
-        for (std::int64_t j = 0; j < kLanes; ++j) sums[j] += by_chain[chain * kLanes + j];
+      if (columns == kLanes) {
+        tile_.add_chains(from, pitch, to);
+        continue;
       }
+      Real sums[kLanes] = {};
+      std::copy_n(to, columns, sums);
+      tile_.add_chains(from, pitch, sums);
       std::copy_n(sums, columns, to);
     }
   }

@@ -4,6 +4,8 @@
 
 #if defined(__x86_64__)
 
+#include <algorithm>
+
 #include "kernels/cpu/intrinsics.h"
 
 namespace gemmd {
@@ -328,15 +330,10 @@ __attribute__((target("avx512f"))) void AddLineSteps512(std::int64_t rows, std::
 
 // ------------------------------------------------------------- transposing
 
-// Squares of 4 x 4, then of 16 x 16 by halves of lines: 64 shuffles.
-__attribute__((target("avx512f"))) void Transpose512(const float* from, std::int64_t pitch,
-                                                     float* to, std::int64_t to_pitch) {
-  __m512 x[16];
+// Squares of 4 x 4, then of 16 x 16 by halves of lines: 64 shuffles. `x` becomes its transpose.
+GEMMD_AVX512 void Transpose(__m512 (&x)[16]) {
   __m512 y[16];
-#pragma GCC unroll 16
-  for (int i = 0; i < 16; ++i) x[i] = Load512(from + i * pitch);
-    // Pairs of lines, then fours: y[4 i + c] has column 4 q + c of lines 4 i to 4 i + 3 in quarter
-    // q.
+  // Pairs of lines, then fours: y[4 i + c] has column 4 q + c of lines 4 i to 4 i + 3 in quarter q.
 #pragma GCC unroll 4
   for (int i = 0; i < 16; i += 4) {
     const __m512 low_01 = _mm512_unpacklo_ps(x[i], x[i + 1]);
@@ -354,20 +351,71 @@ __attribute__((target("avx512f"))) void Transpose512(const float* from, std::int
     const __m512 odd_01 = _mm512_shuffle_f32x4(y[c], y[4 + c], 0xdd);
     const __m512 even_23 = _mm512_shuffle_f32x4(y[8 + c], y[12 + c], 0x88);
     const __m512 odd_23 = _mm512_shuffle_f32x4(y[8 + c], y[12 + c], 0xdd);
-    Store512(to + c * to_pitch, _mm512_shuffle_f32x4(even_01, even_23, 0x88));
-    Store512(to + (4 + c) * to_pitch, _mm512_shuffle_f32x4(odd_01, odd_23, 0x88));
-    Store512(to + (8 + c) * to_pitch, _mm512_shuffle_f32x4(even_01, even_23, 0xdd));
-    Store512(to + (12 + c) * to_pitch, _mm512_shuffle_f32x4(odd_01, odd_23, 0xdd));
+    x[c] = _mm512_shuffle_f32x4(even_01, even_23, 0x88);
+    x[4 + c] = _mm512_shuffle_f32x4(odd_01, odd_23, 0x88);
+    x[8 + c] = _mm512_shuffle_f32x4(even_01, even_23, 0xdd);
+    x[12 + c] = _mm512_shuffle_f32x4(odd_01, odd_23, 0xdd);
   }
 }
 
-constexpr RowTile<float> kAvx2OfF32 = {
-    6, 16, AddTileRows256<float>, AddDotRows256, AddLineSteps256, TransposeBySquares<float>};
-constexpr RowTile<double> kAvx2OfF64 = {6,       8,       AddTileRows256<double>,
+__attribute__((target("avx512f"))) void Transpose512(const float* from, std::int64_t pitch,
+                                                     float* to, std::int64_t to_pitch) {
+  __m512 x[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) x[i] = Load512(from + i * pitch);
+  Transpose(x);
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) Store512(to + i * to_pitch, x[i]);
+}
+
+// ------------------------------------------------------------- adding chains
+
+__attribute__((target("avx512f"))) void AddChains512(const float* chains, std::int64_t pitch,
+                                                     float* sums) {
+  __m512 x[16];
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) {
+    x[i] = Load512(chains + i / kDotColumns * pitch + i % kDotColumns * kLanes<float>);
+  }
+  Transpose(x);
+  __m512 sum = Load512(sums);
+#pragma GCC unroll 16
+  for (int i = 0; i < 16; ++i) sum += x[i];
+  Store512(sums, sum);
+}
+
+__attribute__((target("avx2,fma"))) void AddChains256(const float* chains, std::int64_t pitch,
+                                                      float* sums) {
+  alignas(64) float gathered[kLanes<float> * kLanes<float>];
+  alignas(64) float by_chain[kLanes<float> * kLanes<float>];
+  for (std::int64_t j = 0; j < kLanes<float>; j += kDotColumns) {
+    std::copy_n(chains + j / kDotColumns * pitch, kDotColumns * kLanes<float>,
+                gathered + j * kLanes<float>);
+  }
+  TransposeBySquares(gathered, kLanes<float>, by_chain, kLanes<float>);
+  __m256 low = Load256(sums);
+  __m256 high = Load256(sums + 8);
+  for (std::int64_t chain = 0; chain < kLanes<float>; ++chain) {
+    low += Load256(by_chain + chain * kLanes<float>);
+    high += Load256(by_chain + chain * kLanes<float> + 8);
+  }
+  Store256(sums, low);
+  Store256(sums + 8, high);
+}
+
+constexpr RowTile<float> kAvx2OfF32 = {6,
+                                       16,
+                                       AddTileRows256<float>,
+                                       8,
+                                       AddDotRows256,
+                                       AddChains256,
+                                       AddLineSteps256,
+                                       TransposeBySquares<float>};
+constexpr RowTile<double> kAvx2OfF64 = {6,       8,       AddTileRows256<double>,    0, nullptr,
                                         nullptr, nullptr, TransposeBySquares<double>};
 constexpr RowTile<float> kAvx512OfF32 = {
-    13, 32, AddTileRows512<float>, AddDotRows512, AddLineSteps512, Transpose512};
-constexpr RowTile<double> kAvx512OfF64 = {13,      16,      AddTileRows512<double>,
+    13, 32, AddTileRows512<float>, 16, AddDotRows512, AddChains512, AddLineSteps512, Transpose512};
+constexpr RowTile<double> kAvx512OfF64 = {13,      16,      AddTileRows512<double>,    0, nullptr,
                                           nullptr, nullptr, TransposeBySquares<double>};
 
 }  // namespace

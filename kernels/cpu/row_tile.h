@@ -28,12 +28,19 @@ struct RowTile {
   void (*add_tile)(std::int64_t rows, std::int64_t depth, const Real* a, std::int64_t lda,
                    const Real* strip, bool goes_on, Real* tile);
 
-  // The next two have chains side by side, as f32 alone does: null for f64.
+  // With at most so many rows chains along lines of K take less time than packing B.
+  std::int64_t few_rows;
+
+  // The next three have chains side by side, as f32 alone does: null for f64.
 
   // Goes on with the chains of `rows` rows of A by kDotColumns columns of B, `steps` elements of K
   // each: chains[(row * kDotColumns + column) * kLanes + chain]. 1 <= rows <= kDotRows.
   void (*add_dots)(std::int64_t rows, std::int64_t steps, const Real* a, std::int64_t lda,
                    const Real* columns, std::int64_t pitch, Real* chains);
+
+  // sums[j] += the chains of column j, in ascending order, for j < kLanes:
+  // chains[j / kDotColumns * pitch + j % kDotColumns * kLanes + chain].
+  void (*add_chains)(const Real* chains, std::int64_t pitch, Real* sums);
 
   // Goes on with one chain of `rows` rows of A by `columns` columns of B, a multiple of kLanes:
   // sums[row * sums_pitch + column] += a[row * lda + i * kLanes] * lines[i * pitch + column] for

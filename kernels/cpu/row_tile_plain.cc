@@ -45,6 +45,13 @@ void AddDots(std::int64_t rows, std::int64_t steps, const float* a, std::int64_t
   }
 }
 
+void AddChains(const float* chains, std::int64_t pitch, float* sums) {
+  for (std::int64_t j = 0; j < kLanes<float>; ++j) {
+    const float* const from = chains + j / kDotColumns * pitch + j % kDotColumns * kLanes<float>;
+    for (std::int64_t chain = 0; chain < kLanes<float>; ++chain) sums[j] += from[chain];
+  }
+}
+
 void AddLines(std::int64_t rows, std::int64_t steps, std::int64_t columns, const float* a,
               std::int64_t lda, const float* lines, std::int64_t pitch, float* sums,
               std::int64_t sums_pitch) {
@@ -84,10 +91,10 @@ void TransposeSquare(const double* from, std::int64_t pitch, double* to, std::in
   }
 }
 
-constexpr RowTile<float> kPlainOfF32 = {6,       kColumns<float>, AddTile<float>,
-                                        AddDots, AddLines,        TransposeBySquares<float>};
-constexpr RowTile<double> kPlainOfF64 = {6,       kColumns<double>, AddTile<double>,
-                                         nullptr, nullptr,          TransposeBySquares<double>};
+constexpr RowTile<float> kPlainOfF32 = {
+    6, kColumns<float>, AddTile<float>, 8, AddDots, AddChains, AddLines, TransposeBySquares<float>};
+constexpr RowTile<double> kPlainOfF64 = {
+    6, kColumns<double>, AddTile<double>, 0, nullptr, nullptr, nullptr, TransposeBySquares<double>};
 
 }  // namespace
 

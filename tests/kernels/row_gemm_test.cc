@@ -30,7 +30,7 @@ struct Shape {
 std::vector<Shape> Shapes() {
   std::vector<Shape> shapes;
   for (const bool transpose_b : {false, true}) {
-    for (std::int64_t m = 1; m <= 15; ++m) {
+    for (std::int64_t m = 1; m <= 17; ++m) {
       shapes.push_back({m, 37, 19, transpose_b});
       shapes.push_back({m, 37, 275, transpose_b});
     }
