@@ -161,14 +161,15 @@ DeviceResult CpuDevice::RunSideBySide(const std::vector<DeviceWork>& works) {
 absl::Status CpuDevice::RunKernel(const DeviceWork& work, const Config& config,
                                   ParallelExecutor* executor) {
   const std::uint64_t workspace_bytes = work.plan.kernel->WorkspaceBytes(work.problem, config);
-  const HostMemory workspace = AllocateHostMemory(workspace_bytes);
-  if (workspace == nullptr) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the host has no ", workspace_bytes, " bytes for workspace"));
-  }
   Arguments arguments = ArgumentsOf(work.buffers);
   arguments.d = work.buffers.d.front().data;
-  arguments.workspace = workspace.get();
+  HostPiece workspace;
+  if (workspace_bytes > 0) {
+    absl::StatusOr<HostPiece> piece = memory_->AllocateReserved(workspace_bytes);
+    if (!piece.ok()) return piece.status();
+    workspace = *std::move(piece);
+  }
+  arguments.workspace = workspace.data;
   LaunchTarget target;
   target.executor = executor;
   return work.plan.kernel->Launch(work.problem, config, arguments, target);

@@ -48,8 +48,7 @@ class CpuDevice final : public Device {
   // Each of them on one core.
   DeviceResult RunSideBySide(const std::vector<DeviceWork>& works);
   // Workspace is allocated here, as the config says.
-  static absl::Status RunKernel(const DeviceWork& work, const Config& config,
-                                ParallelExecutor* executor);
+  absl::Status RunKernel(const DeviceWork& work, const Config& config, ParallelExecutor* executor);
 
   const Clock* const clock_;
   const std::shared_ptr<HostMemoryPool> memory_;  // outlived by what gRPC still sends

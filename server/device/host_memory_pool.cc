@@ -51,6 +51,14 @@ absl::StatusOr<HostPiece> HostMemoryPool::Allocate(std::uint64_t bytes) {
   }
   absl::StatusOr<MemoryReservation> reservation = budget_.Reserve(bytes, 0);
   if (!reservation.ok()) return reservation.status();
+  return Lend(bytes, *std::move(reservation));
+}
+
+absl::StatusOr<HostPiece> HostMemoryPool::AllocateReserved(std::uint64_t bytes) {
+  return Lend(bytes, {});
+}
+
+absl::StatusOr<HostPiece> HostMemoryPool::Lend(std::uint64_t bytes, MemoryReservation reservation) {
   Block block = Take(bytes);
   if (block.memory.data == nullptr) {
     return absl::ResourceExhaustedError(absl::StrCat("the host has no ", bytes, " bytes now"));
@@ -58,7 +66,7 @@ absl::StatusOr<HostPiece> HostMemoryPool::Allocate(std::uint64_t bytes) {
   char* const data = block.memory.data;
   return HostPiece{
       data, bytes,
-      std::make_shared<Loan>(shared_from_this(), *std::move(reservation), std::move(block))};
+      std::make_shared<Loan>(shared_from_this(), std::move(reservation), std::move(block))};
 }
 
 HostMemoryPool::Block HostMemoryPool::Take(std::uint64_t bytes) {

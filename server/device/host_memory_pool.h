@@ -1,6 +1,6 @@
-// Host memory for planes, within a budget, and used again: pages that a request touched before are
-// not cleared and mapped anew for the next one, which would cost a large operand more than its
-// copy.
+// Host memory for planes and workspaces, within a budget, and used again: pages that a request
+// touched before are not cleared and mapped anew for the next one, which would cost a large operand
+// more than its copy.
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,10 @@ class HostMemoryPool : public std::enable_shared_from_this<HostMemoryPool> {
   // INVALID_ARGUMENT: the budget never has.
   absl::StatusOr<HostPiece> Allocate(std::uint64_t bytes);
 
+  // As Allocate(), of bytes that the caller has reserved in the budget. RESOURCE_EXHAUSTED: the
+  // host has no room now.
+  absl::StatusOr<HostPiece> AllocateReserved(std::uint64_t bytes);
+
   std::uint64_t kept_bytes() const;
 
  private:
@@ -42,6 +46,7 @@ class HostMemoryPool : public std::enable_shared_from_this<HostMemoryPool> {
 
   explicit HostMemoryPool(std::uint64_t limit_bytes) : budget_(limit_bytes) {}
 
+  absl::StatusOr<HostPiece> Lend(std::uint64_t bytes, MemoryReservation reservation);
   // A kept block that fits without much waste, else a new one; its memory is null if the host has
   // none.
   Block Take(std::uint64_t bytes);

@@ -41,6 +41,23 @@ TEST(HostMemoryPool, LargeMemoryIsUsedAgain) {
   EXPECT_NE(Take(*pool, 8 * kMiB).data, first);  // that one is in use
 }
 
+TEST(HostMemoryPool, WhatIsReservedElsewhereIsNotCountedAgain) {
+  const auto pool = HostMemoryPool::Create(100 * kMiB);
+  const absl::StatusOr<MemoryReservation> reservation = pool->budget().Reserve(0, 90 * kMiB);
+  ASSERT_TRUE(reservation.ok());
+  const void* first = nullptr;
+  {
+    const absl::StatusOr<HostPiece> piece = pool->AllocateReserved(9 * kMiB);
+    ASSERT_TRUE(piece.ok()) << piece.status();
+    first = piece->data;
+    std::memset(piece->data, 1, piece->size_bytes);
+    EXPECT_EQ(pool->budget().usage().in_flight_bytes, 0U);
+    EXPECT_EQ(pool->budget().usage().workspace_bytes, 90 * kMiB);
+  }
+  EXPECT_EQ(pool->kept_bytes(), 10 * kMiB);  // whole huge pages
+  EXPECT_EQ(pool->AllocateReserved(9 * kMiB)->data, first);
+}
+
 TEST(HostMemoryPool, NoMuchLargerMemoryIsUsedForLess) {
   const auto pool = HostMemoryPool::Create(1000 * kMiB);
   Take(*pool, 64 * kMiB);
