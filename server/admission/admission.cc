@@ -168,7 +168,7 @@ void Admission::AwaitMemory(std::uint64_t request_id, const MatmulCall& call, Ti
   request.needed_bytes = needed_bytes;
   request.held = [this, holder = request.holder] { return HeldBy(holder); };
   request.bytes = message_bytes;
-  request.deadline = deadline;
+  request.deadline = std::min(deadline, call.start_by);
   request.attempt = [this, call, deadline, carrier, told, quota, start = clock_->Now()] {
     // Looked at before, so that what is given back meanwhile is waited for.
     const bool may_get_better = IsMemoryInUse();
@@ -221,6 +221,7 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::AdmitNow(const Matmul
   if (!admitted.ok()) return admitted.status();
   Job& job = *(*admitted)->job;
   job.deadline = done_by;
+  job.start_by = request.start_by;
   job.priority = request.priority;
   job.tenant = request.tenant.key();
   job.weight = WeightOf(request.tenant);

@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "base/order/k_order.h"
+#include "base/time/clock.h"
 #include "kernels/gemm.h"
 #include "server/scheduling/job.h"
 #include "server/store/operand_store.h"
@@ -112,6 +113,7 @@ struct MatmulCall {
   std::string kernel;
   Priority priority = Priority::kNormal;
   std::uint32_t verification_vectors = 0;
+  TimeNs start_by = kNoDeadline;  // the product ends where it has not begun by then
   std::optional<KeepResult> keep_result;
   std::optional<SharedMemorySpec> output;  // where D goes; absent: back to the client
   Tenant tenant;                           // whose resident operands are meant

@@ -29,6 +29,7 @@ struct Job {
   std::optional<double> weight;  // the tenant's, from now on; absent: the queue's policy has it
   std::uint64_t connection = 0;  // its answer goes over; answers of one are given one by one
   TimeNs deadline = kNoDeadline;
+  TimeNs start_by = kNoDeadline;  // it ends where it has not begun by then
   Priority priority = Priority::kNormal;
   bool is_measurement = false;  // of the server's own, which no client asked for
   // The thread that submits it has nothing else to do until it ends.

@@ -23,10 +23,11 @@ void JobQueue::Push(Job* job, const Terms& terms, TimeNs now) {
   node->slices = terms.slices;
   node->us = terms.key.has_value() ? terms.marginal_us : terms.us / terms.slices;
   node->tenant = TenantOf(job->tenant, job->weight);
+  node->late_at = job->start_by;
   if (job->deadline != kNoDeadline) {
-    node->late_at = job->deadline - Ns(terms.least_us);
-    late_.emplace(node->late_at, node);
+    node->late_at = std::min(node->late_at, job->deadline - Ns(terms.least_us));
   }
+  if (node->late_at != kNoDeadline) late_.emplace(node->late_at, node);
   if (terms.key.has_value()) {
     node->is_keyed = true;
     node->pending_batch = pending_batches_.try_emplace(*terms.key).first;
@@ -330,7 +331,7 @@ JobQueue::Turn JobQueue::TakeAlone(Node* leader) {
     // Having begun, it is given its chance.
     late_.erase({leader->late_at, leader});
     leader->late_at = leader->job->deadline;
-    late_.emplace(leader->late_at, leader);
+    if (leader->late_at != kNoDeadline) late_.emplace(leader->late_at, leader);
   }
   return turn;
 }

@@ -85,7 +85,7 @@ class JobQueue {
   bool Remove(const Job& job);
 
   // Takes out every job that cannot meet its deadline any more: less than its least_us is left, or,
-  // if parts of it ran, its deadline is at or before `now`.
+  // if parts of it ran, its deadline is at or before `now`; and every one that was to begin by now.
   std::vector<Job*> RemoveLate(TimeNs now);
 
   // The time at which RemoveLate() next has something to give; kNoDeadline: never, as things stand.

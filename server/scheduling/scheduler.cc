@@ -12,9 +12,12 @@ namespace gemmd {
 namespace {
 
 constexpr absl::string_view kLateInQueue = "the deadline passed in the queue";
+constexpr absl::string_view kWaitedTooLong =
+    "the request waited in the queue for longer than its timeout allows";
 
 absl::Status LateInQueue(const Job& job, TimeNs now) {
   if (job.deadline <= now) return absl::DeadlineExceededError(kLateInQueue);
+  if (job.start_by <= now) return absl::DeadlineExceededError(kWaitedTooLong);
   return absl::DeadlineExceededError(
       absl::StrCat("the deadline leaves ", (job.deadline - now) / 1000,
                    " us after the wait in the queue, and the product alone takes at least ",
@@ -182,7 +185,7 @@ void Scheduler::LearnFromStoppedLocked(const Active& active) {
 
 void Scheduler::EndLateLocked(TimeNs now, std::vector<Finished>* finished) {
   for (Job* const job : queue_.RemoveLate(now)) {
-    if (job->deadline > now) cost_.ObserveRefusal(job->cost);
+    if (std::min(job->deadline, job->start_by) > now) cost_.ObserveRefusal(job->cost);
     Active& active = jobs_.at(job->id);
     active.is_queued = false;
     EndLocked(&active, LateInQueue(*job, now), finished);

@@ -128,6 +128,29 @@ TEST_F(JobQueueTest, WhoBeginsToTakeTurnsMakesUpForNothing) {
   EXPECT_EQ(PopOne(), low[2]);
 }
 
+TEST_F(JobQueueTest, AJobMayHaveToBeginByATime) {
+  Job* const waits = MakeJob("a");
+  waits->start_by = now_ + Ns(100);
+  Push(waits, 900);
+  EXPECT_EQ(queue_.NextLate(), now_ + Ns(100));
+  EXPECT_TRUE(queue_.RemoveLate(now_ + Ns(99)).empty());
+  EXPECT_EQ(queue_.RemoveLate(now_ + Ns(100)), std::vector<Job*>{waits});
+  // The earlier of both counts until it has begun, and the deadline from then on.
+  Job* const sliced = MakeJob("a", Priority::kNormal, now_ + Ns(1000));
+  sliced->start_by = now_ + Ns(50);
+  Push(sliced, 900, 3);
+  EXPECT_EQ(queue_.NextLate(), now_ + Ns(50));
+  ASSERT_TRUE(queue_.Pop(now_, false).has_value());
+  EXPECT_EQ(queue_.NextLate(), sliced->deadline);
+  EXPECT_EQ(queue_.RemoveLate(sliced->deadline), std::vector<Job*>{sliced});
+  // Without a deadline one that has begun is never late.
+  Job* const begun = MakeJob("a");
+  begun->start_by = now_ + Ns(50);
+  Push(begun, 900, 3);
+  ASSERT_TRUE(queue_.Pop(now_, false).has_value());
+  EXPECT_EQ(queue_.NextLate(), kNoDeadline);
+}
+
 TEST_F(JobQueueTest, TheFirstSliceGivesALateJobItsChance) {
   Job* const job = MakeJob("a", Priority::kNormal, now_ + Ns(1000));
   Push(job, 900, 3);
