@@ -7,6 +7,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "base/text/duration.h"
 #include "base/text/quoted.h"
 #include "server/regions/abandoned_objects.h"
@@ -29,17 +30,22 @@ bool IsNameCharacter(char c) {
   return absl::ascii_isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.';
 }
 
-absl::Status CheckName(const std::string& name, const std::string& prefix) {
+absl::Status CheckName(const std::string& name, const RegionOptions& options) {
   if (name.empty() || name.size() > kMaxNameBytes ||
       !std::all_of(name.begin(), name.end(), IsNameCharacter) || absl::StrContains(name, "..")) {
     return absl::InvalidArgumentError(
         absl::StrCat("posix.name has ", name.size(), " bytes; it must be 1 to ", kMaxNameBytes,
                      " of A-Z a-z 0-9 . _ -, without a slash or two dots in a row"));
   }
-  if (absl::StartsWith(name, prefix)) return absl::OkStatus();
-  return absl::PermissionDeniedError(absl::StrCat("posix.name is ", Quoted(name),
-                                                  "; this server takes names that begin with \"",
-                                                  prefix, "\" (shared_memory.name_prefix)"));
+  const bool is_others =
+      std::any_of(options.other_prefixes.begin(), options.other_prefixes.end(),
+                  [&name](const std::string& each) { return absl::StartsWith(name, each); });
+  if (is_others || absl::StartsWith(name, options.name_prefix)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("posix.name is ", Quoted(name), "; this server takes names that begin with \"",
+                   absl::StrJoin(options.other_prefixes, "\" or \""),
+                   options.other_prefixes.empty() ? "" : "\" or \"", options.name_prefix,
+                   "\" (shared_memory.name_prefix)"));
 }
 
 absl::Status CheckSize(absl::string_view field, std::uint64_t bytes) {
@@ -73,7 +79,7 @@ absl::StatusOr<RegionTable::Registered> RegionTable::Register(const PosixRegion&
                                                               std::optional<TimeNs> lease,
                                                               const Tenant& tenant) {
   absl::Status status = CheckOn();
-  status.Update(CheckName(region.name, options_.name_prefix));
+  status.Update(CheckName(region.name, options_));
   status.Update(CheckSize("posix", region.bytes));
   if (!status.ok()) return status;
   const absl::StatusOr<TimeNs> time = LeaseOf(lease);

@@ -23,8 +23,9 @@
 namespace gemmd {
 
 struct RegionOptions {
-  std::string name_prefix;  // of POSIX objects; empty: no region is taken
-  bool cuda_ipc = false;    // whether memory of GPUs is taken too
+  std::string name_prefix;                  // of POSIX objects; empty: no region is taken
+  std::vector<std::string> other_prefixes;  // of objects of others' clients
+  bool cuda_ipc = false;                    // whether memory of GPUs is taken too
   std::uint64_t max_regions = 0;
   std::uint64_t max_bytes = 0;  // of all together, in use or registered
   // The limits of each tenant.
