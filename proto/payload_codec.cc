@@ -11,7 +11,7 @@ namespace {
 
 using google::protobuf::internal::WireFormatLite;
 
-// Where a message has chunks: a field that is a message with `fields`, or (none) Chunk.data.
+// Where a message has data: a field that is a message with `fields`, or (none) the data itself.
 struct PayloadField {
   int number;
   absl::Span<const PayloadField> fields;
@@ -35,6 +35,10 @@ constexpr PayloadField kStreamResponse[] = {
     {v1::MatmulStreamResponse::kChunkFieldNumber, kChunk}};
 constexpr PayloadField kUploadRequest[] = {{v1::UploadRequest::kChunkFieldNumber, kChunk}};
 constexpr PayloadField kDownloadResponse[] = {{v1::DownloadResponse::kChunkFieldNumber, kChunk}};
+constexpr PayloadField kInferRequest[] = {
+    {inference::ModelInferRequest::kRawInputContentsFieldNumber, {}}};
+constexpr PayloadField kInferResponse[] = {
+    {inference::ModelInferResponse::kRawOutputContentsFieldNumber, {}}};
 
 // A message's bytes, read forward.
 class Reader {
@@ -101,8 +105,10 @@ class PayloadParser {
   PayloadParser(absl::Span<const absl::string_view> pieces, PayloadViews* payload)
       : reader_(pieces), payload_(payload) {}
 
-  bool Parse(absl::Span<const PayloadField> fields, google::protobuf::MessageLite* message) {
+  bool Parse(absl::Span<const PayloadField> fields, google::protobuf::MessageLite* message,
+             bool are_chunks = true) {
     *payload_ = PayloadViews();
+    payload_->are_chunks_ = are_chunks;
     std::string around;
     if (!CopyAround(reader_.left(), fields, &around)) return false;
     payload_->other_bytes_ = around.size();
@@ -205,13 +211,13 @@ std::uint64_t PayloadViews::data_bytes() const {
 
 std::uint64_t PayloadViews::most_other_bytes() const {
   constexpr std::uint64_t kMebibyte = 1 << 20;
-  return kMebibyte + data_bytes() / 4;
+  return kMebibyte + (are_chunks_ ? data_bytes() / 4 : 0);
 }
 
-absl::Span<const absl::string_view> PayloadViews::of(const v1::Chunk& chunk) const {
+absl::Span<const absl::string_view> PayloadViews::of(const std::string& mark) const {
   std::uint32_t index = 0;
-  if (chunk.data().size() != sizeof(index)) return {};  // the chunk has no data field
-  std::memcpy(&index, chunk.data().data(), sizeof(index));
+  if (mark.size() != sizeof(index)) return {};  // the chunk has no data field
+  std::memcpy(&index, mark.data(), sizeof(index));
   const auto [first, count] = data_[index];
   return absl::MakeConstSpan(pieces_).subspan(first, count);
 }
@@ -239,6 +245,14 @@ bool ParseAroundPayload(absl::Span<const absl::string_view> pieces, v1::UploadRe
 bool ParseAroundPayload(absl::Span<const absl::string_view> pieces, v1::DownloadResponse* message,
                         PayloadViews* payload) {
   return PayloadParser(pieces, payload).Parse(kDownloadResponse, message);
+}
+bool ParseAroundPayload(absl::Span<const absl::string_view> pieces,
+                        inference::ModelInferRequest* message, PayloadViews* payload) {
+  return PayloadParser(pieces, payload).Parse(kInferRequest, message, false);
+}
+bool ParseAroundPayload(absl::Span<const absl::string_view> pieces,
+                        inference::ModelInferResponse* message, PayloadViews* payload) {
+  return PayloadParser(pieces, payload).Parse(kInferResponse, message, false);
 }
 
 }  // namespace gemmd

@@ -16,8 +16,20 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// Puts the data into every chunk of the message.
+// Puts the data into every one of these.
+void FillInRaw(const PayloadViews& payload,
+               google::protobuf::RepeatedPtrField<std::string>* contents) {
+  for (std::string& each : *contents) each = absl::StrJoin(payload.of(each), "");
+}
+
+// Puts the data into every chunk, or every raw content, of the message.
 void FillIn(const PayloadViews& payload, Message* message) {
+  if (auto* const request = dynamic_cast<inference::ModelInferRequest*>(message)) {
+    return FillInRaw(payload, request->mutable_raw_input_contents());
+  }
+  if (auto* const response = dynamic_cast<inference::ModelInferResponse*>(message)) {
+    return FillInRaw(payload, response->mutable_raw_output_contents());
+  }
   if (auto* const chunk = dynamic_cast<v1::Chunk*>(message)) {
     const auto pieces = payload.of(*chunk);
     chunk->set_data(absl::StrJoin(pieces, ""));
@@ -90,8 +102,12 @@ std::string WhereTheyDiffer(int message, absl::string_view bytes, std::vector<st
       return Compare<v1::MatmulStreamResponse>(bytes, pieces);
     case 4:
       return Compare<v1::UploadRequest>(bytes, pieces);
-    default:
+    case 5:
       return Compare<v1::DownloadResponse>(bytes, pieces);
+    case 6:
+      return Compare<inference::ModelInferRequest>(bytes, pieces);
+    default:
+      return Compare<inference::ModelInferResponse>(bytes, pieces);
   }
 }
 

@@ -96,7 +96,10 @@ std::string SomeHeader(Random& random) {
 // unknown ones, and now and then a byte changed, lost or too many.
 std::string SomeMessage(Random& random, int message) {
   const bool is_stream = message == 2 || message == 3;
+  const bool is_infer = message == 6 || message == 7;
   std::string bytes = SomeFields(random, [&] {
+    // Raw contents have fields of their own, 6 of answers and 7 of requests.
+    if (is_infer) return Field(random, 1 + random() % 8, RandomBytes(random, 20));
     if (random() % 2 == 0) return Field(random, 100, SomeChunk(random));
     if (!is_stream) return Field(random, 1 + random() % 3, SomeHeader(random));
     return Field(random, 1 + random() % 4, SomeFields(random, [&random] {
@@ -155,6 +158,24 @@ TEST(PayloadCodecTest, DataAreViewsOfTheMessage) {
   EXPECT_EQ(pieces[1].size(), 3);
 }
 
+TEST(PayloadCodecTest, RawContentsAreViewsInTheirOrder) {
+  inference::ModelInferRequest request;
+  request.set_model_name("matmul_fp32");
+  for (const char* data : {"first", "", "third"}) request.add_raw_input_contents(data);
+  const std::string bytes = request.SerializeAsString();
+  inference::ModelInferRequest parsed;
+  PayloadViews payload;
+  ASSERT_TRUE(ParseAroundPayload({bytes}, &parsed, &payload));
+  EXPECT_EQ(parsed.model_name(), "matmul_fp32");
+  ASSERT_EQ(parsed.raw_input_contents_size(), 3);
+  const auto third = payload.of(parsed.raw_input_contents(2));
+  ASSERT_EQ(third.size(), 1u);
+  EXPECT_EQ(third[0], "third");
+  EXPECT_GE(third[0].data(), bytes.data());
+  EXPECT_LT(third[0].data(), bytes.data() + bytes.size());
+  EXPECT_TRUE(payload.of(parsed.raw_input_contents(1)).empty());
+}
+
 TEST(PayloadCodecTest, AChunkWithoutDataHasNone) {
   v1::MatmulRequest request;
   request.add_payload()->set_operand(v1::B);
@@ -180,6 +201,19 @@ TEST(PayloadCodecTest, WhatIsBesidesThePayloadIsBounded) {
   EXPECT_TRUE(ParseAroundPayload({with_data}, &parsed, &payload));
   EXPECT_EQ(parsed.payload_size(), kEmptyChunks);
   EXPECT_EQ(payload.data_bytes(), 2U << 20);
+}
+
+// A request has few raw contents, so no more else however large they are.
+TEST(PayloadCodecTest, WhatIsBesidesRawContentsIsBoundedByItself) {
+  inference::ModelInferRequest request;
+  request.add_raw_input_contents(std::string(64 << 20, 'x'));
+  request.set_id(std::string((1 << 20) - 20, 'x'));
+  inference::ModelInferRequest parsed;
+  PayloadViews payload;
+  EXPECT_TRUE(ParseAroundPayload({request.SerializeAsString()}, &parsed, &payload));
+  request.set_id(std::string(1 << 20, 'x'));
+  EXPECT_FALSE(ParseAroundPayload({request.SerializeAsString()}, &parsed, &payload));
+  EXPECT_EQ(payload.most_other_bytes(), 1U << 20);
 }
 
 TEST(PayloadCodecTest, EachOfABatchHasItsOwnPayload) {

@@ -114,7 +114,7 @@ def read_proto(text):
 
 def wire():
     found, gone = [], {}
-    for path in sorted((ROOT / "proto/gemmd/v1").glob("*.proto")):
+    for path in sorted([*(ROOT / "proto/gemmd/v1").glob("*.proto"), *(ROOT / "proto/inference").glob("*.proto")]):
         declared, numbers = read_proto(path.read_text())
         found += declared
         gone.update(numbers)
