@@ -12,6 +12,7 @@ void Drain::Start() {
   parts_.server->SetServing(false);
   parts_.router->StartDraining();
   parts_.gemm->StartDraining();
+  parts_.inference->StartDraining();
 }
 
 bool Drain::AwaitWork(std::int64_t timeout_ms, const std::function<bool(int wait_ms)>& stops) {
@@ -31,8 +32,7 @@ bool Drain::AwaitWork(std::int64_t timeout_ms, const std::function<bool(int wait
 bool Drain::AwaitSent(std::int64_t timeout_ms) {
   constexpr std::chrono::milliseconds kPoll(5);
   const TimeNs end = EndOf(timeout_ms);
-  while (parts_.gemm->active_calls() != 0 || parts_.operands->active_downloads() != 0 ||
-         parts_.connections->UnacknowledgedBytes() != 0) {
+  while (active_calls() != 0 || parts_.connections->UnacknowledgedBytes() != 0) {
     if (parts_.clock->Now() >= end) return false;
     std::this_thread::sleep_for(kPoll);
   }
@@ -45,10 +45,14 @@ Unfinished Drain::unfinished() const {
   const std::uint64_t in_flight = parts_.statistics->Read().in_flight;
   unfinished.receiving = in_flight - std::min(in_flight, unfinished.running);
   unfinished.uploads = static_cast<std::uint64_t>(parts_.operands->active_uploads());
-  unfinished.calls = static_cast<std::uint64_t>(parts_.gemm->active_calls()) +
-                     static_cast<std::uint64_t>(parts_.operands->active_downloads());
+  unfinished.calls = static_cast<std::uint64_t>(active_calls());
   unfinished.unacknowledged_bytes = parts_.connections->UnacknowledgedBytes();
   return unfinished;
+}
+
+int Drain::active_calls() const {
+  return parts_.gemm->active_calls() + parts_.inference->active_calls() +
+         parts_.operands->active_downloads();
 }
 
 TimeNs Drain::EndOf(std::int64_t timeout_ms) const {

@@ -9,6 +9,7 @@
 #include "server/observe/statistics.h"
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/services/gemm_service.h"
+#include "server/rpc/services/inference_service.h"
 #include "server/rpc/services/operands_service.h"
 #include "server/scheduling/router.h"
 
@@ -29,6 +30,7 @@ class Drain {
   struct Parts {
     GrpcServer* server = nullptr;
     GemmService* gemm = nullptr;
+    InferenceService* inference = nullptr;
     OperandsService* operands = nullptr;
     Router* router = nullptr;
     ConnectionTable* connections = nullptr;  // clients', and no collector's
@@ -53,6 +55,8 @@ class Drain {
 
  private:
   TimeNs EndOf(std::int64_t timeout_ms) const;
+  // The calls of products and downloads whose answers are not sent.
+  int active_calls() const;
 
   const Parts parts_;
 };

@@ -156,7 +156,14 @@ Server::Server(const config::ServerConfig& config, std::unique_ptr<PolicyFile> p
       operands_(&store_, &base_->devices->router(), door_, LimitsOfRequests(),
                 static_cast<std::uint64_t>(config.limits().chunk_bytes())),
       regions_service_(&regions_, door_),
-      admin_(AdminSources(), door_) {}
+      admin_(AdminSources(), door_),
+      // Without such a tenant PreloadOperands() says what is wrong, and nothing is served.
+      repository_(
+          config.operands().preload(),
+          PreloadTenant(config.operands().preload_tenant(), *policy_->policy()).value_or(Tenant()),
+          LimitsOfRequests(), &store_),
+      inference_({&admission_, &base_->statistics, &store_, &regions_, &repository_, &base_->clock},
+                 door_, LimitsOfRequests(), SessionOptions(config.limits())) {}
 
 RequestLimits Server::LimitsOfRequests() const {
   RequestLimits limits;
@@ -194,6 +201,7 @@ bool Server::PreloadOperands(const IsStopped& is_stopped) {
     const absl::StatusOr<Tenant> tenant =
         PreloadTenant(config_.operands().preload_tenant(), *policy_->policy());
     if (!tenant.ok()) return tenant.status();
+    repository_.SetNames(*files);
     return Preload(*files, *tenant, LimitsOfRequests(), &store_, is_stopped);
   };
   const absl::Status status = preload();
@@ -206,8 +214,9 @@ bool Server::PreloadOperands(const IsStopped& is_stopped) {
 }
 
 bool Server::Listen() {
-  auto server = GrpcServer::Start(rpc_, {&gemm_, &operands_, &regions_service_, &admin_},
-                                  &connections_, door_);
+  std::vector<grpc::Service*> services = {&gemm_, &operands_, &regions_service_, &admin_};
+  if (rpc_.oip) services.push_back(&inference_);
+  auto server = GrpcServer::Start(rpc_, services, &connections_, door_);
   if (!server.ok()) {
     LogCannotStart(server.status());
     return false;
@@ -274,6 +283,7 @@ void Server::SetLimits(const config::ServerConfig& config) {
   server_->SetLiveCalls(rpc.live_calls.all);
   watch_.SetLimits(CallLimits(limits));
   gemm_.SetSessionOptions(SessionOptions(limits));
+  inference_.SetSessionOptions(SessionOptions(limits));
   operands_.SetChunkBytes(static_cast<std::uint64_t>(limits.chunk_bytes()));
   store_.SetLimits(
       OperandOptions(config, base_->devices->memory_bytes(), DevicesOf(router()), &quotas_));
@@ -287,8 +297,8 @@ void Server::ReloadFiles() {
 }
 
 Drain Server::NewDrain() {
-  return Drain({server_.get(), &gemm_, &operands_, &base_->devices->router(), &connections_,
-                &base_->statistics, &base_->clock});
+  return Drain({server_.get(), &gemm_, &inference_, &operands_, &base_->devices->router(),
+                &connections_, &base_->statistics, &base_->clock});
 }
 
 void Server::Shutdown() {

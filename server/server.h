@@ -20,12 +20,14 @@
 #include "server/observe/slow_log.h"
 #include "server/observe/statistics.h"
 #include "server/options/config.pb.h"
+#include "server/preload/preload_repository.h"
 #include "server/regions/region_table.h"
 #include "server/rpc/calls/authorizer.h"
 #include "server/rpc/calls/call_watch.h"
 #include "server/rpc/grpc_server.h"
 #include "server/rpc/services/admin_service.h"
 #include "server/rpc/services/gemm_service.h"
+#include "server/rpc/services/inference_service.h"
 #include "server/rpc/services/operands_service.h"
 #include "server/rpc/services/regions_service.h"
 #include "server/store/operand_store.h"
@@ -108,6 +110,8 @@ class Server {
   OperandsService operands_;
   RegionsService regions_service_;
   AdminService admin_;
+  PreloadRepository repository_;
+  InferenceService inference_;  // served where the option says so
   std::unique_ptr<GrpcServer> server_;
   std::unique_ptr<Observability> observability_;  // null: not asked for
 };

@@ -31,6 +31,28 @@ constexpr MethodRoles kTable[] = {
     {"/gemmd.v1.Regions/Renew", kUsers},
     {"/gemmd.v1.Regions/Status", kUsers},
 
+    // Users see their own models and their own statistics. Load balancers ask whether it is ready.
+    {"/inference.GRPCInferenceService/ServerLive", kOpen},
+    {"/inference.GRPCInferenceService/ServerReady", kOpen},
+    {"/inference.GRPCInferenceService/ServerMetadata", kAnyRole},
+    {"/inference.GRPCInferenceService/ModelReady", kUsers},
+    {"/inference.GRPCInferenceService/ModelMetadata", kUsers},
+    {"/inference.GRPCInferenceService/ModelConfig", kUsers},
+    {"/inference.GRPCInferenceService/ModelInfer", kUsers},
+    {"/inference.GRPCInferenceService/ModelStreamInfer", kUsers},
+    {"/inference.GRPCInferenceService/ModelStatistics", kUsers},
+    {"/inference.GRPCInferenceService/RepositoryIndex", kUsers},
+    {"/inference.GRPCInferenceService/RepositoryModelLoad", kUsers},
+    {"/inference.GRPCInferenceService/RepositoryModelUnload", kUsers},
+    {"/inference.GRPCInferenceService/SystemSharedMemoryStatus", kUsers},
+    {"/inference.GRPCInferenceService/SystemSharedMemoryRegister", kUsers},
+    {"/inference.GRPCInferenceService/SystemSharedMemoryUnregister", kUsers},
+    {"/inference.GRPCInferenceService/CudaSharedMemoryStatus", kUsers},
+    {"/inference.GRPCInferenceService/CudaSharedMemoryRegister", kUsers},
+    {"/inference.GRPCInferenceService/CudaSharedMemoryUnregister", kUsers},
+    {"/inference.GRPCInferenceService/TraceSetting", kAnyRole},
+    {"/inference.GRPCInferenceService/LogSettings", kAnyRole},
+
     // Any caller may see what the server can do, but not what it does for others.
     {"/gemmd.v1.Admin/ServerInfo", kAnyRole},
     {"/gemmd.v1.Admin/ListKernels", kAnyRole},

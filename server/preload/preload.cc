@@ -235,9 +235,9 @@ absl::Status Send(const OperandPlanes<const client::Matrix*>& planes,
   return upload->End();
 }
 
-// Puts one matrix. Returns its bytes.
+// Puts one matrix. With `replace` another one may have its name, and goes. Returns its bytes.
 absl::StatusOr<std::uint64_t> Put(const PreloadedMatrix& matrix, const Tenant& tenant,
-                                  const RequestLimits& limits, OperandStore* store) {
+                                  const RequestLimits& limits, OperandStore* store, bool replace) {
   if (absl::Status s = CheckOperandName("its name", matrix.name); !s.ok()) return s;
   const absl::StatusOr<client::InlineOperand> operand = matrix.read();
   if (!operand.ok()) return operand.status();
@@ -249,8 +249,14 @@ absl::StatusOr<std::uint64_t> Put(const PreloadedMatrix& matrix, const Tenant& t
   if (absl::Status s = Send(planes, upload->get()); !s.ok()) return s;
   const OperandKey key{(*upload)->info().handle, {}};
   if (absl::Status s = store->Pin(tenant, key); !s.ok()) return s;
-  const auto named = store->SetName(tenant, key, matrix.name, false);
+  const auto named = store->SetName(tenant, key, matrix.name, replace);
   if (!named.ok()) return named.status();
+  if (!named->replaced_handle.empty() && replace) {
+    const OperandKey old{named->replaced_handle, {}};
+    const absl::StatusOr<StoredInfo> info = store->Get(tenant, old);
+    // It may be gone already.
+    if (info.ok() && info->names.empty()) store->Release(tenant, old).IgnoreError();
+  }
   return form->size_bytes();
 }
 
@@ -269,7 +275,7 @@ absl::Status PreloadFile(const PreloadedFile& file, const Tenant& tenant,
     in_flight.Enter(matrix.size_bytes);
     const absl::StatusOr<std::uint64_t> put = is_stopped()
                                                   ? absl::CancelledError("the server is to stop")
-                                                  : Put(matrix, tenant, limits, store);
+                                                  : Put(matrix, tenant, limits, store, false);
     matrix.forget();
     in_flight.Leave(matrix.size_bytes);
     if (put.ok()) {
@@ -315,6 +321,14 @@ absl::Status Preload(const std::vector<PreloadedFile>& files, const Tenant& tena
     if (!status.ok()) return WithPrefix(kOption, status);
   }
   return absl::OkStatus();
+}
+
+absl::Status PutAgain(const PreloadedFile& file, const PreloadedMatrix& matrix,
+                      const Tenant& tenant, const RequestLimits& limits, OperandStore* store) {
+  const absl::Status status = Put(matrix, tenant, limits, store, true).status();
+  matrix.forget();
+  if (status.ok()) return status;
+  return WithPrefix(absl::StrCat(file.path, ": ", Quoted(matrix.name)), status);
 }
 
 }  // namespace gemmd

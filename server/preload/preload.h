@@ -50,4 +50,9 @@ absl::Status Preload(const std::vector<PreloadedFile>& files, const Tenant& tena
                      const RequestLimits& limits, OperandStore* store,
                      const std::function<bool()>& is_stopped);
 
+// Makes one of them an operand of the tenant's, as Preload() does. Another operand of its name
+// loses that, and goes if it had no other. Errors are Preload()'s.
+absl::Status PutAgain(const PreloadedFile& file, const PreloadedMatrix& matrix,
+                      const Tenant& tenant, const RequestLimits& limits, OperandStore* store);
+
 }  // namespace gemmd

@@ -8,6 +8,7 @@
 
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
+#include "inference/grpc_service.grpc.pb.h"
 #include "server/rpc/grpc_log.h"
 
 namespace gemmd {
@@ -21,13 +22,17 @@ void RefuseCompression(grpc::ServerBuilder* builder) {
   builder->SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
 }
 
-std::vector<std::string> OwnServices() {
-  return {"gemmd.v1.Gemm", "gemmd.v1.Operands", "gemmd.v1.Regions", "gemmd.v1.Admin"};
+// Those whose health is told.
+std::vector<std::string> OwnServices(const GrpcServerOptions& options) {
+  std::vector<std::string> services = {"gemmd.v1.Gemm", "gemmd.v1.Operands", "gemmd.v1.Regions",
+                                       "gemmd.v1.Admin"};
+  if (options.oip) services.emplace_back(inference::GRPCInferenceService::service_full_name());
+  return services;
 }
 
-std::vector<std::string> AllServices(bool channelz) {
-  std::vector<std::string> services = OwnServices();
-  if (channelz) services.emplace_back(ChannelzWire::service_full_name());
+std::vector<std::string> AllServices(const GrpcServerOptions& options) {
+  std::vector<std::string> services = OwnServices(options);
+  if (options.channelz) services.emplace_back(ChannelzWire::service_full_name());
   services.emplace_back("grpc.health.v1.Health");
   services.emplace_back("grpc.reflection.v1alpha.ServerReflection");
   return services;
@@ -35,14 +40,14 @@ std::vector<std::string> AllServices(bool channelz) {
 
 }  // namespace
 
-GrpcServer::GrpcServer(std::unique_ptr<ServerTls> tls, ListeningSockets sockets, bool channelz,
-                       const Door& door)
+GrpcServer::GrpcServer(std::unique_ptr<ServerTls> tls, ListeningSockets sockets,
+                       const GrpcServerOptions& options, const Door& door)
     : tls_(std::move(tls)),
       sockets_(std::move(sockets)),
-      health_(OwnServices(), door),
-      reflection_(AllServices(channelz), door),
+      health_(OwnServices(options), door),
+      reflection_(AllServices(options), door),
       unknown_method_(door.watch) {
-  if (channelz) channelz_.emplace(door);
+  if (options.channelz) channelz_.emplace(door);
 }
 
 absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
@@ -65,7 +70,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
 
   grpc::ServerBuilder builder;
   std::unique_ptr<GrpcServer> result(
-      new GrpcServer(std::move(tls), *std::move(sockets), options.channelz, door));
+      new GrpcServer(std::move(tls), *std::move(sockets), options, door));
   // gRPC is held for good: when its last user goes, the library waits up to ten seconds for a
   // poller of its own, and the process is about to end anyway.
   grpc_init();

@@ -31,6 +31,7 @@ struct GrpcServerOptions {
   std::uint64_t memory_bytes = 0;   // what gRPC may hold for requests being received
   int streams_per_connection = 0;   // calls at once on one connection
   bool channelz = false;            // whether the service of that name is served
+  bool oip = false;                 // whether inference.GRPCInferenceService is among the services
   ConnectionTable::Limits connections;
   LiveCallLimit::Limits live_calls;
   int connection_idle_ms = 0;  // then a connection without calls is closed
@@ -66,8 +67,8 @@ class GrpcServer {
   int port() const { return sockets_->port(); }
 
  private:
-  GrpcServer(std::unique_ptr<ServerTls> tls, ListeningSockets sockets, bool channelz,
-             const Door& door);
+  GrpcServer(std::unique_ptr<ServerTls> tls, ListeningSockets sockets,
+             const GrpcServerOptions& options, const Door& door);
 
   const std::unique_ptr<ServerTls> tls_;  // none: plaintext
   std::optional<ListeningSockets> sockets_;

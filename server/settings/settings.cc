@@ -5,6 +5,7 @@
 #include <random>
 #include <string>
 
+#include "absl/strings/str_split.h"
 #include "base/process/cpu_share.h"
 #include "base/process/memory_share.h"
 #include "base/time/units.h"
@@ -94,6 +95,7 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t des
   options.connection_idle_ms = static_cast<int>(config.limits().connection_idle_ms());
   options.ping_interval_ms = static_cast<int>(config.limits().ping_interval_ms());
   options.channelz = config.channelz() == "on";
+  options.oip = config.oip() == "on";
   options.tls = TlsFilesOf(config.tls());
   return options;
 }
@@ -174,7 +176,12 @@ MatmulSession::Options SessionOptions(const config::Limits& limits) {
 RegionOptions SharedMemoryOptions(const config::SharedMemory& config, Quotas* quotas) {
   RegionOptions options;
   options.quotas = quotas;
-  options.name_prefix = config.name_prefix();
+  const std::vector<std::string> prefixes =
+      absl::StrSplit(config.name_prefix(), ',', absl::SkipEmpty());
+  if (!prefixes.empty()) {
+    options.name_prefix = prefixes.front();
+    options.other_prefixes.assign(prefixes.begin() + 1, prefixes.end());
+  }
   options.cuda_ipc = config.cuda_ipc() == "on";
   options.max_regions = static_cast<std::uint64_t>(config.max_regions());
   options.max_bytes = static_cast<std::uint64_t>(config.max_bytes());

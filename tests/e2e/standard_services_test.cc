@@ -116,7 +116,8 @@ TEST_F(ReflectionTest, AnswersOneRequestAfterAnother) {
   std::vector<std::string> names;
   for (const auto& each : list.list_services_response().service()) names.push_back(each.name());
   EXPECT_THAT(names, UnorderedElementsAre("gemmd.v1.Gemm", "gemmd.v1.Operands", "gemmd.v1.Regions",
-                                          "gemmd.v1.Admin", "grpc.health.v1.Health",
+                                          "gemmd.v1.Admin", "inference.GRPCInferenceService",
+                                          "grpc.health.v1.Health",
                                           "grpc.reflection.v1alpha.ServerReflection"));
   for (const std::string& name : names) {
     request.set_file_containing_symbol(name);

@@ -20,9 +20,9 @@ ROOMS = {
     "client/load": ["report", "transport", "results"],
     "kernels/emulator": ["instructions", "memory", "arithmetic", "machine"],
     "server/device/cuda": ["launches", "memory", "planes", "backend"],
-    "server/rpc": ["services", "reactors", "calls", "codec"],
+    "server/rpc": ["services", "reactors", "oip", "calls", "codec"],
 }
-WIRE = re.compile(r'"(grpcpp|grpc|gemmd/v1|proto)/')
+WIRE = re.compile(r'"(grpcpp|grpc|gemmd/v1|inference|proto)/')
 ASM = re.compile(r"\b(__asm__|__asm|asm)\b\s*(volatile|__volatile__|goto)?\s*\(")
 # tests/kernels/emulator/deletions.cc has this list too, and checks that it knows every one.
 SYNCHRONISES = re.compile(r"\bptx::(CopyAsync(Wait|Commit)|Sync(Threads|Warp)|NamedBarrier|"

@@ -4,6 +4,7 @@
 #include <netinet/in.h>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "base/text/address.h"
@@ -40,6 +41,13 @@ bool IsLocalPeer(absl::string_view peer) {
                            absl::StartsWith(peer, "unix");
   if (!has_address) return false;
   return IsLocalAddress(absl::StrReplaceAll(peer, {{"%5B", "["}, {"%5D", "]"}}));
+}
+
+absl::Status CheckSharesMemory(absl::string_view peer) {
+  if (IsLocalPeer(peer)) return absl::OkStatus();
+  return absl::PermissionDeniedError(
+      absl::StrCat("shared memory is for clients on the server's host, and you are ", peer,
+                   ": connect over a loopback address or a Unix socket"));
 }
 
 }  // namespace gemmd

@@ -3,6 +3,7 @@
 
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
 namespace gemmd {
@@ -17,5 +18,8 @@ std::string EndpointOf(absl::string_view peer);
 
 // Returns whether a peer is on this host: a loopback address or a Unix socket.
 bool IsLocalPeer(absl::string_view peer);
+
+// PERMISSION_DENIED: the peer is on another host, and so shares no memory with this one.
+absl::Status CheckSharesMemory(absl::string_view peer);
 
 }  // namespace gemmd

@@ -229,7 +229,7 @@ absl::Status RefusedError(const google::protobuf::Message& message, const Payloa
   return absl::InvalidArgumentError(
       absl::StrCat("the request has ", payload.other_bytes(), " bytes besides ",
                    payload.data_bytes(), " of payload; it may have ", payload.most_other_bytes(),
-                   ": a mebibyte and a quarter of its payload"));
+                   payload.are_chunks() ? ": a mebibyte and a quarter of its payload" : ""));
 }
 
 ReceivedMessage::ReceivedMessage(const grpc::ByteBuffer& bytes) : bytes_(bytes) {

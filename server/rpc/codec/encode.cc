@@ -1,11 +1,11 @@
 #include "server/rpc/codec/encode.h"
 
-#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
 
 #include "proto/chunk_framing.h"
+#include "server/rpc/codec/message_around.h"
 #include "server/rpc/codec/status.h"
 #include "server/rpc/codec/wire_types.h"
 #include "server/tenants/retry_after.h"
@@ -15,21 +15,6 @@ namespace {
 
 double Us(TimeNs nanoseconds) { return static_cast<double>(nanoseconds) / 1e3; }
 
-// A slice that shares the piece's memory.
-grpc::Slice SliceOf(const HostPiece& piece) {
-  auto owner = std::make_unique<std::shared_ptr<void>>(piece.owner);
-  return grpc::Slice(
-      piece.data, piece.size_bytes,
-      [](void* shared) { delete static_cast<std::shared_ptr<void>*>(shared); }, owner.release());
-}
-
-// `head`, and behind it the buffer's own memory.
-grpc::ByteBuffer MessageAround(const std::string& head, const HostBuffer& payload) {
-  std::vector<grpc::Slice> slices = {grpc::Slice(head)};
-  for (const HostPiece& piece : payload) slices.push_back(SliceOf(piece));
-  return grpc::ByteBuffer(slices.data(), slices.size());
-}
-
 v1::Plane EncodePlane(const MatrixLayout& layout) {
   v1::Plane plane;
   plane.set_type(ToWire(layout.type));
@@ -38,12 +23,6 @@ v1::Plane EncodePlane(const MatrixLayout& layout) {
   plane.set_order(ToWire(layout.order));
   plane.set_leading_dimension(layout.leading_dimension);
   return plane;
-}
-
-std::uint64_t SizeOf(const HostBuffer& buffer) {
-  std::uint64_t bytes = 0;
-  for (const HostPiece& piece : buffer) bytes += piece.size_bytes;
-  return bytes;
 }
 
 grpc::ByteBuffer Encode(const SessionOpened& opened) {

@@ -1,14 +1,11 @@
 #include "server/rpc/reactors/matmul_stream_reactor.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "base/sync/coalescing_scope.h"
-#include "base/time/units.h"
 #include "server/rpc/codec/decode.h"
 #include "server/rpc/codec/encode.h"
-#include "server/rpc/codec/status.h"
 
 namespace gemmd {
 
@@ -24,9 +21,6 @@ constexpr int kMaxCopies = 2;
 // (docs/benchmarks/decode.md).
 constexpr std::size_t kManyInFlight = 8;
 
-// The time between two looks for a message that is not whole.
-TimeNs LookPeriod(const ProgressLimit& limit) { return std::min(kSecond, limit.window / 4); }
-
 // The most begins of one message: whether the session may take more is asked between messages.
 // Messages that gathered are launched together in groups of about as many: the device may wait for
 // the first.
@@ -41,22 +35,10 @@ int BeginsOf(const Event& event) {
 
 MatmulStreamReactor* MatmulStreamReactor::Start(const Services& services, const Login& login,
                                                 grpc::CallbackServerContext* context) {
-  std::shared_ptr<MatmulStreamReactor> reactor(new MatmulStreamReactor(services, login, context));
-  reactor->self_ = reactor;
-  if (!services.admission->IsDraining()) reactor->Count();
-  if (const absl::Status s =
-          services.watch->Add(reactor.get(), context->peer(), HeaderBytesOf(*context));
-      !s.ok()) {
-    reactor->FinishOnce(s);
-  } else {
-    reactor->SetDue(services.clock->Now() + LookPeriod(reactor->progress_limit()));
-    reactor->StartRead(&reactor->incoming_);
-  }
+  const std::shared_ptr<MatmulStreamReactor> reactor(
+      new MatmulStreamReactor(services, login, context));
+  reactor->SessionReactor::Start();
   return reactor.get();
-}
-
-void MatmulStreamReactor::Count() {
-  if (!std::exchange(is_counted_, true)) ++*services_.active_calls;
 }
 
 void MatmulStreamReactor::OnReadDone(bool ok) {
@@ -131,32 +113,6 @@ void MatmulStreamReactor::HandleInbox() {
       }
     }
   }
-}
-
-void MatmulStreamReactor::OnWriteDone(bool ok) {
-  {
-    const MutexLock lock(mutex_);
-    is_writing_ = false;
-    outgoing_.Clear();
-  }
-  if (!ok) OnCancel();
-  Pump();
-}
-
-void MatmulStreamReactor::OnCancel() {
-  std::shared_ptr<MatmulSession> session;
-  {
-    const MutexLock lock(mutex_);
-    session = session_;
-  }
-  if (session == nullptr) return FinishOnce(absl::CancelledError("cancelled"));
-  session->Break(absl::CancelledError("another stream of the session broke"));
-}
-
-void MatmulStreamReactor::OnDone() {
-  services_.watch->Remove(this);
-  if (is_counted_) --*services_.active_calls;
-  const std::shared_ptr<MatmulStreamReactor> last = std::move(self_);
 }
 
 void MatmulStreamReactor::Receive(const v1::Chunk& chunk, const PayloadViews& payload) {
@@ -264,88 +220,12 @@ absl::Status MatmulStreamReactor::Enter(const Event& first) {
   return absl::OkStatus();
 }
 
-absl::Status MatmulStreamReactor::AddTo(std::shared_ptr<MatmulSession> session) {
-  const absl::StatusOr<MatmulSession::StreamId> stream =
-      session->AddStream([reactor = weak_from_this()] {
-        if (const auto alive = reactor.lock()) alive->Pump();
-      });
-  if (!stream.ok()) return stream.status();
-  const MutexLock lock(mutex_);
-  stream_ = *stream;
-  session_ = std::move(session);
-  return absl::OkStatus();
+grpc::ByteBuffer MatmulStreamReactor::Encode(const std::vector<Outgoing>& message) {
+  return EncodeStreamResponse(message, session_->accepts_batches());
 }
 
-void MatmulStreamReactor::Pump() {
-  const MutexLock lock(mutex_);
-  if (is_finished_ || session_ == nullptr) return;
-  if (!is_writing_) {
-    if (const std::vector<Outgoing> next = session_->NextMessage(stream_); !next.empty()) {
-      outgoing_ = EncodeStreamResponse(next, session_->accepts_batches());
-      is_writing_ = true;
-      StartWrite(&outgoing_);
-    }
-  }
-  const std::optional<absl::Status> closing = session_->Closing();
-  if (closing.has_value() && !is_writing_) {
-    session_->OnClosed();
-    return FinishLocked(*closing);
-  }
-  // Nobody reads, so the write under way ends only with the call.
-  if (closing.has_value() && absl::IsDeadlineExceeded(*closing)) EndBy(0);
-  if (!closing.has_value() && reading_waits_ && copies_ < kMaxCopies && inbox_.has_room() &&
-      session_->MayRead(stream_)) {
-    reading_waits_ = false;
-    StartRead(&incoming_);
-  }
-  SetHeldBack(reading_waits_ && !closing.has_value());
-}
-
-void MatmulStreamReactor::FinishOnce(const absl::Status& status) {
-  const MutexLock lock(mutex_);
-  if (!is_finished_) FinishLocked(status);
-}
-
-void MatmulStreamReactor::FinishLocked(const absl::Status& status) {
-  is_finished_ = true;
-  EndBy(services_.clock->Now() + progress_limit().window);
-  Finish(ToGrpcStatus(status, context_));
-}
-
-void MatmulStreamReactor::EndBy(TimeNs due) {
-  must_end_ = true;
-  SetDue(due);
-}
-
-TimeNs MatmulStreamReactor::OnLate(TimeNs now) {
-  if (!mutex_.try_lock()) return now;  // something happens to it
-  const MutexLock lock(mutex_, std::adopt_lock);
-  if (now <= due()) return due();  // it has just ended, and its client has time to read that
-  if (must_end_) {
-    context_->TryCancel();
-    return kNoDeadline;
-  }
-  const TimeNs period = LookPeriod(progress_limit());
-  if (session_ != nullptr && IsMessageComing(now)) session_->ExpectMessage(now + 3 * period);
-  return now + period;
-}
-
-// A session is its first stream's.
-std::uint64_t MatmulStreamReactor::IdleBytes(TimeNs before) {
-  if (!mutex_.try_lock()) return 0;  // something happens to it
-  const MutexLock lock(mutex_, std::adopt_lock);
-  const bool has_session = session_ != nullptr && stream_ == MatmulSession::kFirst;
-  return has_session ? session_->IdleBytes(before) : 0;
-}
-
-void MatmulStreamReactor::Recall(TimeNs before) {
-  std::shared_ptr<MatmulSession> session;
-  {
-    if (!mutex_.try_lock()) return;
-    const MutexLock lock(mutex_, std::adopt_lock);
-    session = session_;
-  }
-  if (session != nullptr) session->Recall(before);
+bool MatmulStreamReactor::HasRoomLocked() const {
+  return copies_ < kMaxCopies && inbox_.has_room();
 }
 
 }  // namespace gemmd

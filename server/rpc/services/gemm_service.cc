@@ -36,7 +36,7 @@ GemmService::GemmService(Admission* admission, Statistics* statistics, const Clo
       session_options_(session_options),
       sessions_(clock, kLatePeriod) {
   Serve("Matmul", [this](Context* context, const Login& login) {
-    return new MatmulReactor(admission_, statistics_, clock_, &active_calls_, watch_,
+    return new MatmulReactor({admission_, statistics_, clock_, &active_calls_, watch_},
                              login.identity.tenant, context);
   });
   Serve("MatmulStream", [this](Context* context, const Login& login) {
