@@ -66,8 +66,8 @@ from_pypi pytest==9.2.0 mypy==2.4.1 ruff==0.17.6 ml_dtypes 'dask[array]' perfett
 if (($# == 0)); then
   step "types and lint"
   (cd client/python && "$bin/mypy" --cache-dir="$work/mypy")
-  "$bin/ruff" check --no-cache --config client/python/pyproject.toml client/python tests/conftest.py tests/python tests/reports tests/testing
-  "$bin/ruff" format --no-cache --check --config client/python/pyproject.toml client/python tests/conftest.py tests/python tests/reports tests/testing
+  "$bin/ruff" check --no-cache --config client/python/pyproject.toml client/python tests/conftest.py tests/python tests/reports tests/testing tests/triton
+  "$bin/ruff" format --no-cache --check --config client/python/pyproject.toml client/python tests/conftest.py tests/python tests/reports tests/testing tests/triton
 fi
 
 step "tests"
