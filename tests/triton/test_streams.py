@@ -55,7 +55,8 @@ def test_one_that_fails_is_an_answer(stream, random):
     assert same_bits(result.as_numpy("D"), np.ones((2048, 2048), "f4"))
 
 
-def test_the_final_response_is_marked_where_that_is_asked_for(stream, random):
+def test_the_final_response_is_marked_where_that_is_asked_for(stream, server, random):
+    address = server.address
     triton, done = stream
     a = random.standard_normal((3, 3), dtype="f4")
     inputs = [infer_input("A", a), infer_input("B", a)]
@@ -63,6 +64,17 @@ def test_the_final_response_is_marked_where_that_is_asked_for(stream, random):
     result, error = done.get(timeout=60)
     assert error is None
     assert result.get_response().parameters["triton_final_response"].bool_param
+    # So is one that failed, which tritonclient shows to nobody.
+    import grpc
+
+    request = grpcclient.service_pb2.ModelInferRequest(model_name="matmul_fp32", id="bad")
+    request.parameters["triton_enable_empty_final_response"].bool_param = True
+    with grpc.insecure_channel(address) as channel:
+        call = grpcclient.service_pb2_grpc.GRPCInferenceServiceStub(channel).ModelStreamInfer(iter([request]))
+        (answer,) = list(call)
+    assert "input 'A' is missing" in answer.error_message
+    assert answer.infer_response.id == "bad"
+    assert answer.infer_response.parameters["triton_final_response"].bool_param
 
 
 def test_bytes_that_are_no_request_end_the_stream(server):

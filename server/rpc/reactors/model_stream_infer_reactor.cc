@@ -87,6 +87,9 @@ absl::Status ModelStreamInferReactor::Begin(const inference::ModelInferRequest& 
     header.call = product.status();
     asked.answer.model = asked.model;
     if (request.id().size() <= kMostIdBytes) asked.answer.id = request.id();
+    const auto flag = request.parameters().find("triton_enable_empty_final_response");
+    asked.answer.wants_final_response =
+        flag != request.parameters().end() && flag->second.bool_param();
   }
   header.arrival = message->arrival;
   header.decode = {Stage::kDecode, message->arrival, services_.clock->Now()};
