@@ -119,8 +119,8 @@ void KeepOperand(const std::shared_ptr<grpc::Channel>& channel, const Shape& sha
 class Sender {
  public:
   Sender(const std::shared_ptr<grpc::Channel>& channel, std::string method,
-         grpc::ByteBuffer message)
-      : stub_(channel), method_(std::move(method)), message_(std::move(message)) {}
+         const grpc::ByteBuffer& message)
+      : stub_(channel), method_(std::move(method)), message_(message) {}
 
   // The requests a second.
   double Run(int requests) {

@@ -52,7 +52,7 @@ def test_an_operand_is_a_model(triton, client):
         assert list(about.outputs[0].shape) == [-1, 3]
         index = triton.get_model_repository_index().models
         assert {each.name: each.state for each in index}[model] == "READY"
-    with pytest.raises(InferenceServerException, match="NOT_FOUND.*is not found"):
+    with pytest.raises(InferenceServerException, match=r"NOT_FOUND.*is not found"):
         triton.is_model_ready(model)
     assert model not in {each.name for each in triton.get_model_repository_index().models}
 

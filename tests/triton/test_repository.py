@@ -42,18 +42,18 @@ def test_files_are_models(tmp_path, random):
 
             # A loaded model is loaded again, and what it was before does not stay.
             np.save(tmp_path / "w.npy", 3 * w)
-            held = client.admin.statistics().residents if hasattr(client, "admin") else None
+            held = len(list(client.residents()))
             triton.load_model("linear/w")
             d = triton.infer("linear/w", [infer_input("A", a)]).as_numpy("D")
             assert same_bits(d, np.asarray(client.matmul(a, 3 * w)))
-            assert held is None or client.admin.statistics().residents == held
+            assert len(list(client.residents())) == held
 
 
 def test_wrong_loads(tmp_path):
     np.save(tmp_path / "w.npy", np.ones((2, 2), "f4"))
     with Server(f"--operands.preload={tmp_path}") as server:
         with grpcclient.InferenceServerClient(server.address) as triton:
-            with pytest.raises(InferenceServerException, match="no file of operands.preload has a matrix \"v\""):
+            with pytest.raises(InferenceServerException, match=r'no file of operands\.preload has a matrix "v"'):
                 triton.load_model("linear/v")
             with pytest.raises(InferenceServerException, match="only models linear/NAME are loaded"):
                 triton.load_model("matmul_fp32")
@@ -67,7 +67,7 @@ def test_wrong_loads(tmp_path):
                 each.name for each in triton.get_model_repository_index({"gemmd-tenant": "others"}).models
             }
             (tmp_path / "w.npy").write_bytes(b"no longer a matrix")
-            with pytest.raises(InferenceServerException, match="w.npy"):
+            with pytest.raises(InferenceServerException, match=r"w\.npy"):
                 triton.load_model("linear/w")
 
 

@@ -65,9 +65,47 @@ def test_a_server_that_drains_is_not_ready():
             assert triton.is_server_ready()
             triton.start_stream(lambda result, error: None)
             server.process.terminate()
+            server.wait_for("draining")
+            # The server may have closed its port, or says that it drains: either way another one is to be asked.
+            a = np.ones((2, 2), "f4")
             with pytest.raises(InferenceServerException, match="UNAVAILABLE"):
-                while True:
-                    a = np.ones((2, 2), "f4")
-                    triton.infer("matmul_fp32", [infer_input("A", a), infer_input("B", a)])
+                triton.infer("matmul_fp32", [infer_input("A", a), infer_input("B", a)])
             triton.stop_stream(cancel_requests=True)
+        assert server.stop() == 0
+
+
+def test_what_was_let_in_is_answered_while_the_server_drains(random):
+    import queue
+    import time
+
+    import tritonclient.grpc as grpcclient
+
+    import gemmd
+
+    a = random.standard_normal((2800, 2800), dtype="f4")
+    large = [infer_input("A", a), infer_input("B", a)]
+    small = [infer_input("A", a[:2, :2]), infer_input("B", a[:2, :2])]
+    done, streamed = queue.Queue(), queue.Queue()
+    with Server() as server, grpcclient.InferenceServerClient(server.address) as triton:
+        with gemmd.Client(server.address) as client:
+            triton.async_infer("matmul_fp32", large, lambda result, error: done.put((result, error)))
+            give_up = time.monotonic() + 60
+            while client.stats().in_flight_requests == 0:
+                assert time.monotonic() < give_up
+        server.process.terminate()
+        server.wait_for("draining")
+        assert triton.is_server_live()
+        assert not triton.is_server_ready()
+        assert not triton.is_model_ready("matmul_fp32")
+        with pytest.raises(InferenceServerException, match="UNAVAILABLE"):
+            triton.infer("matmul_fp32", small)
+        # A stream that begins now ends at once.
+        triton.start_stream(lambda result, error: streamed.put((result, error)))
+        result, error = streamed.get(timeout=60)
+        assert result is None
+        assert "UNAVAILABLE" in str(error)
+        triton.stop_stream()
+        result, error = done.get(timeout=60)
+        assert error is None
+        assert result.as_numpy("D").shape == (2800, 2800)
         assert server.stop() == 0

@@ -43,7 +43,7 @@ def test_one_that_fails_is_an_answer(stream, random):
     answers = [done.get(timeout=60) for _ in range(3)]
     failed = sorted(str(error) for _, error in answers if error is not None)
     assert len(failed) == 2
-    assert '[request id: "bad"] INVALID_ARGUMENT: unexpected shape [3,4] of input \'A\'' in failed[0]
+    assert "[request id: \"bad\"] INVALID_ARGUMENT: unexpected shape [3,4] of input 'A'" in failed[0]
     assert '[request id: "worse"] NOT_FOUND: ' in failed[1]
     good = next(result for result, _ in answers if result is not None)
     assert good.get_response().id == "good"

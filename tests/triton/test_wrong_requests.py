@@ -203,14 +203,14 @@ def test_typed_integers_have_their_range(triton):
 
 def test_a_result_that_no_answer_carries(triton):
     a = np.zeros((20000, 1), "f4")
-    with pytest.raises(InferenceServerException, match="output 'D'.*at most 67108864 bytes") as refused:
+    with pytest.raises(InferenceServerException, match=r"output 'D'.*at most 67108864 bytes") as refused:
         triton.infer("matmul_fp32", [infer_input("A", a), infer_input("B", a.T.copy())])
     assert refused.value.status() == "StatusCode.INVALID_ARGUMENT"
 
 
 def test_a_model_of_another_type_of_operand(triton, client):
     with client.put(np.ones((3, 2), "f2"), name="half"):
-        with pytest.raises(InferenceServerException, match="datatype \"FP32\" of input 'A'.*must be FP16"):
+        with pytest.raises(InferenceServerException, match=r"datatype \"FP32\" of input 'A'.*must be FP16"):
             triton.infer("linear/half", [infer_input("A", np.ones((1, 3), "f4"))])
         with pytest.raises(InferenceServerException, match=r"op\(A\) is 1 x 2 and op\(B\) is 3 x 2"):
             triton.infer("linear/half", [infer_input("A", np.ones((1, 2), "f2"))])

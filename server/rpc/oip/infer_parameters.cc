@@ -119,7 +119,7 @@ absl::Status ReadOutputType(absl::string_view name, const InferParameter& value,
   if (!type.has_value() || *type == DataType::kInt8) {
     return Refuse(name, value, R"("FP64", "FP32", "FP16", "BF16" or "INT32")");
   }
-  *to = *type;
+  *to = type;
   return absl::OkStatus();
 }
 

@@ -36,8 +36,9 @@ ModelStreamInferReactor* ModelStreamInferReactor::Start(const Services& services
                                                  own.session_options);
   // It is the first stream of a session that has room for one.
   reactor->AddTo(session).IgnoreError();
-  own.sessions->Add(session);
   reactor->SessionReactor::Start();
+  // Last: while the server drains this ends the stream, which must have begun to read by then.
+  own.sessions->Add(session);
   return reactor.get();
 }
 

@@ -64,7 +64,7 @@ class InferRequestTest : public ::testing::Test {
     parsed_.Clear();
     EXPECT_TRUE(ParseAroundPayload({bytes_}, &parsed_, &raw_));
     return MapRequest(parsed_, raw_, model, limits_,
-                      [this](const std::string& name) -> absl::StatusOr<std::string> {
+                      [](const std::string& name) -> absl::StatusOr<std::string> {
                         if (name == "r") return "secret";
                         return absl::NotFoundError(name + " is unknown");
                       });
