@@ -13,7 +13,7 @@ using absl::StatusCode;
 
 StoreOptions Roomy() {
   StoreOptions options = testing::SmallStore();
-  options.all.bytes = options.tenant.bytes = 1 << 16;
+  options.all.bytes = options.tenant.bytes = 1 << 18;
   return options;
 }
 
@@ -100,6 +100,16 @@ TEST_F(InferModelTest, BlocksSayHowAnOperandLies) {
   EXPECT_TRUE(transposed->has(InferInput::kAScale));
   EXPECT_EQ(transposed->OutputOf(DataType::kInt8, false), DataType::kF32);
   EXPECT_EQ(transposed->OutputOf(DataType::kBf16, false), DataType::kBf16);
+}
+
+TEST_F(InferModelTest, AnOperandThatFitsBothWaysIsTakenAsItLies) {
+  OperandForm form = Form(DataType::kFp8E4M3, 256, 256);
+  form.scales = {DataType::kF32, 2, 2, Order::kRowMajor, 2};
+  form.blocks = BlockScaling{128, 128, false};
+  PutForm("square", form);
+  const absl::StatusOr<InferModel> model = Find("linear/square");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_FALSE(model->resident->is_transposed);
 }
 
 TEST_F(InferModelTest, WhatTheProtocolHasNoTypeForIsNotReady) {
