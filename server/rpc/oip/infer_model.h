@@ -29,21 +29,21 @@ inline constexpr InferInput kInferInputs[] = {InferInput::kA,      InferInput::k
                                               InferInput::kAScale, InferInput::kBScale};
 absl::string_view Name(InferInput input);
 
+// The operand of a linear/ model.
+struct InferResident {
+  std::string name;
+  std::uint64_t rows = 0;
+  std::uint64_t columns = 0;
+  // Its blocks lie along its columns, so that it is op(B) transposed alone.
+  bool is_transposed = false;
+  bool is_scaled = false;
+};
+
 // A model: what it takes and what it gives. A value.
 struct InferModel {
-  // The operand of a linear/ model.
-  struct Resident {
-    std::string name;
-    std::uint64_t rows = 0;
-    std::uint64_t columns = 0;
-    // Its blocks or its order lie along its columns, so that it is op(B) transposed alone.
-    bool is_transposed = false;
-    bool is_scaled = false;
-  };
-
   std::string name;
   std::vector<DataType> a_types;  // that A may have; the metadata tells the first
-  std::optional<Resident> resident;
+  std::optional<InferResident> resident;
 
   bool has(InferInput input) const;
   bool needs(InferInput input) const {

@@ -21,7 +21,7 @@ InferModel Matmul(DataType type = DataType::kF32) { return {"matmul", {type}, st
 
 // An operand of 3 x 2.
 InferModel Linear(bool is_transposed = false) {
-  InferModel model{"linear/w", {DataType::kF32}, InferModel::Resident()};
+  InferModel model{"linear/w", {DataType::kF32}, InferResident()};
   model.resident->name = "w";
   model.resident->rows = 3;
   model.resident->columns = 2;
