@@ -46,11 +46,13 @@ def copy_tree(to):
 
 
 class Bazel:
-    def __init__(self, tree):
+    def __init__(self, tree, faults):
         self.tree = tree
         cache = subprocess.run([ROOT / "deploy/bazel_cache.sh"], check=True, text=True,
                                stdout=subprocess.PIPE).stdout.split()
-        self.options = ["--config=opt", *cache]
+        # A kernel's header would have all device code compiled anew, which no test here runs.
+        device_code = ["--config=cpu"] if any(fault.file.startswith("kernels/") for fault in faults) else []
+        self.options = ["--config=opt", *device_code, *cache]
 
     def run(self, *arguments):
         done = subprocess.run(["bazel", *arguments], cwd=self.tree, text=True,
@@ -127,7 +129,7 @@ def place_of(fault):
 
 def run(tree, faults):
     fault_list.plant(tree, faults)
-    bazel = Bazel(tree)
+    bazel = Bazel(tree, faults)
     # Faults are keyed by what tells them apart: their files, and the tests that are named.
     tests = {}
     for fault in faults:
@@ -184,7 +186,7 @@ def main():
         missed = run(tree, faults)
     finally:
         if not options.copy:
-            Bazel(tree).clean_up()
+            Bazel(tree, faults).clean_up()
             shutil.rmtree(tree)
     sys.exit(1 if missed else 0)
 
