@@ -40,11 +40,12 @@ template <int kRows, typename Real>
 GEMMD_AVX2 void AddTile256(std::int64_t depth, const Real* a, std::int64_t lda, const Real* strip,
                            bool goes_on, Real* tile) {
   constexpr std::int64_t kStep = 32 / sizeof(Real);
+  constexpr std::int64_t kWidth = 2 * kStep;
   decltype(Load256(tile)) sums[kRows][2] = {};
 #pragma GCC unroll 13
   for (int row = 0; row < kRows && goes_on; ++row) {
-    sums[row][0] = Load256(tile + row * 2 * kStep);
-    sums[row][1] = Load256(tile + row * 2 * kStep + kStep);
+    sums[row][0] = Load256(tile + row * kWidth);
+    sums[row][1] = Load256(tile + row * kWidth + kStep);
   }
   for (std::int64_t p = 0; p < depth; ++p) {
     const auto b0 = Load256(strip + p * 2 * kStep);
@@ -58,7 +59,7 @@ GEMMD_AVX2 void AddTile256(std::int64_t depth, const Real* a, std::int64_t lda, 
   }
 #pragma GCC unroll 13
   for (int row = 0; row < kRows; ++row) {
-    Real* const to = tile + row * 2 * kStep;
+    Real* const to = tile + row * kWidth;
     if (!goes_on) {
       sums[row][0] += Load256(to);
       sums[row][1] += Load256(to + kStep);
@@ -72,11 +73,12 @@ template <int kRows, typename Real>
 GEMMD_AVX512 void AddTile512(std::int64_t depth, const Real* a, std::int64_t lda, const Real* strip,
                              bool goes_on, Real* tile) {
   constexpr std::int64_t kStep = 64 / sizeof(Real);
+  constexpr std::int64_t kWidth = 2 * kStep;
   decltype(Load512(tile)) sums[kRows][2] = {};
 #pragma GCC unroll 13
   for (int row = 0; row < kRows && goes_on; ++row) {
-    sums[row][0] = Load512(tile + row * 2 * kStep);
-    sums[row][1] = Load512(tile + row * 2 * kStep + kStep);
+    sums[row][0] = Load512(tile + row * kWidth);
+    sums[row][1] = Load512(tile + row * kWidth + kStep);
   }
   for (std::int64_t p = 0; p < depth; ++p) {
     const auto b0 = Load512(strip + p * 2 * kStep);
@@ -90,7 +92,7 @@ GEMMD_AVX512 void AddTile512(std::int64_t depth, const Real* a, std::int64_t lda
   }
 #pragma GCC unroll 13
   for (int row = 0; row < kRows; ++row) {
-    Real* const to = tile + row * 2 * kStep;
+    Real* const to = tile + row * kWidth;
     if (!goes_on) {
       sums[row][0] += Load512(to);
       sums[row][1] += Load512(to + kStep);
