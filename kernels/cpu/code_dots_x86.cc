@@ -4,7 +4,6 @@
 #if defined(__x86_64__)
 
 #include <algorithm>
-#include <type_traits>
 
 #include "kernels/cpu/code_types_x86.h"
 
@@ -16,11 +15,12 @@ constexpr std::int64_t kCacheLine = 64;
 
 // ------------------------------------------------------------- lines
 
-// An order of 16 elements in a register, of a line's as of a row's and of chains.
+// Orders of 16 elements in a register: of a line, of a row and of chains alike.
 
 struct InOrder {
   GEMMD_AVX512 static __m512 Arrange(__m512 x) { return x; }
   GEMMD_AVX512 static __m512 Restore(__m512 x) { return x; }
+  GEMMD_AVX512 static __m512 Look(__m512 table, const std::uint8_t* p) { return Look512(table, p); }
 };
 
 // Elements i and 8 + i lie side by side: so a load that repeats 8 bytes brings each lane its code,
@@ -33,6 +33,9 @@ struct HalvesInTurns {
   GEMMD_AVX512 static __m512 Restore(__m512 x) {
     return _mm512_permutexvar_ps(
         _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15), x);
+  }
+  GEMMD_AVX512 static __m512 Look(__m512 table, const std::uint8_t* p) {
+    return LookInTurns512(table, p);
   }
 };
 
@@ -61,10 +64,7 @@ struct Table512 : Lanes {
     if constexpr (kShift != Shift::kNone) shift = _mm512_set1_ps(ShiftsOf<kShift>(blocks)[block]);
     table = Scaled<kShift>(_mm512_loadu_ps(values), _mm512_set1_ps(blocks.factors[block]), shift);
   }
-  GEMMD_AVX512 __m512 Load(const std::uint8_t* p) const {
-    if constexpr (std::is_same_v<Lanes, InOrder>) return Look512(table, p);
-    return LookInTurns512(table, p);
-  }
+  GEMMD_AVX512 __m512 Load(const std::uint8_t* p) const { return Lanes::Look(table, p); }
   __m512 table;
 };
 
@@ -136,7 +136,7 @@ GEMMD_AVX512 void AddColumns512(const CodeLines& lines, const DotRows& rows, std
       }
 #pragma GCC unroll 4
       for (int j = 0; j < kDotColumns; ++j) {
-        // A cache line is asked for once.
+        // Once for each cache line that a block has, or part of one.
         if (i * Line::kStepBytes % kCacheLine == 0) {
           __builtin_prefetch(codes[j] + i * Line::kStepBytes + lines.ahead);
         }

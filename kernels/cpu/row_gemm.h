@@ -30,8 +30,8 @@ enum class RowGemmForm : std::uint8_t {
 bool HasRowGemmForm(RowGemmForm form);
 RowGemmForm BestRowGemmForm();
 
-// With at most so many rows chains along lines of K take less time than packing B, and codes are
-// decoded in registers.
+// With at most so many rows lines of columns are multiplied where they lie, which takes less time
+// than packing B. Lines of K are with RowTile::few_rows, which is no less (row_tile.h).
 inline constexpr std::int64_t kFewRows = 8;
 
 // C (m x n, row-major) = A * op(B); A is row-major m x k, `b` describes n columns of k elements.

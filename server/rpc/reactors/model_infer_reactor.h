@@ -31,7 +31,7 @@ class ModelInferReactor final : public ProductReactor {
 
   const InferDecoder& decoder_;
   InferAnswer answer_;
-  // That the request is for, once it was found: others have no statistics.
+  // The model's name, set when the tenant is known to have it: only such models have statistics.
   std::string known_model_;
   TimeNs arrival_ = 0;
 };

@@ -84,7 +84,7 @@ void SessionReactor::Pump() {
     session_->OnClosed();
     return FinishLocked(*closing);
   }
-  // Nobody reads, so the write under way ends only with the call.
+  // The client has stopped reading: a write that is under way ends when the call is cancelled.
   if (closing.has_value() && absl::IsDeadlineExceeded(*closing)) EndBy(0);
   if (!closing.has_value() && reading_waits_ && HasRoomLocked() && session_->MayRead(stream_)) {
     reading_waits_ = false;
