@@ -1,6 +1,10 @@
 #include "server/rpc/oip/model_totals.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <random>
 #include <string>
+#include <vector>
 
 #include "gtest/gtest.h"
 
@@ -81,6 +85,48 @@ TEST(ModelTotals, AllRowsTogetherAreBounded) {
   for (int i = 0; i < 100; ++i) rows += totals.ReadAll(std::to_string(i)).size();
   EXPECT_EQ(rows, 4U);
   EXPECT_EQ(totals.ReadAll("99").size(), 1U);
+}
+
+// Beside a list of rows, the one used last at its end.
+TEST(ModelTotals, ARandomHistoryLeavesTheRowsUsedLast) {
+  constexpr std::size_t kRows = 12;
+  constexpr std::size_t kTenantRows = 5;
+  struct Expected {
+    std::string tenant;
+    std::string model;
+    std::uint64_t failures = 0;
+  };
+  ModelTotals totals({kRows, kTenantRows});
+  std::vector<Expected> rows;
+  std::mt19937 random(1);
+  for (int step = 0; step < 20000; ++step) {
+    Expected row = {std::to_string(random() % 5), std::to_string(random() % 8), 0};
+    totals.RecordFailure(row.tenant, row.model, 1);
+    const auto is_tenants = [&row](const Expected& each) { return each.tenant == row.tenant; };
+    const auto known = std::find_if(rows.begin(), rows.end(), [&row](const Expected& each) {
+      return each.tenant == row.tenant && each.model == row.model;
+    });
+    if (known != rows.end()) {
+      row.failures = known->failures;
+      rows.erase(known);
+    } else {
+      if (std::count_if(rows.begin(), rows.end(), is_tenants) == kTenantRows) {
+        rows.erase(std::find_if(rows.begin(), rows.end(), is_tenants));
+      }
+      if (rows.size() == kRows) rows.erase(rows.begin());
+    }
+    ++row.failures;
+    rows.push_back(row);
+    std::size_t there = 0;
+    for (int tenant = 0; tenant < 5; ++tenant) {
+      there += totals.ReadAll(std::to_string(tenant)).size();
+    }
+    ASSERT_EQ(there, rows.size()) << "step " << step;
+    for (const Expected& each : rows) {
+      ASSERT_EQ(totals.Read(each.tenant, each.model).fail.count, each.failures)
+          << "step " << step << ": " << each.tenant << ", " << each.model;
+    }
+  }
 }
 
 }  // namespace
