@@ -15,10 +15,13 @@
 
 namespace gemmd {
 
+inline constexpr std::int64_t kInt8TimesF32 = 4;  // products that take as long as one of f32
+
 // Where a launch keeps its intermediate values, as offsets into the workspace.
 struct Int8Workspace {
   Int8Workspace(const Problem& problem, int workers)
-      : units(problem.m, problem.n, workers, Units::kMostRows, Units::kLeastDecodedRows),
+      : units(problem.m, problem.n, problem.k / kInt8TimesF32, workers, Units::kMostRows,
+              Units::kLeastDecodedRows),
         slots(std::min<std::int64_t>(workers, units.count())),
         strips(CeilOfRatio(problem.n, kInt8StripColumns)),
         unit_strips(CeilOfRatio(units.columns(), kInt8StripColumns)),
@@ -39,7 +42,7 @@ struct Int8Workspace {
   const std::uint64_t panel_bytes;  // of a slot: its unit's rows of op(A)
   const std::uint64_t sum_bytes;
   const std::uint64_t packed_b;
-  const std::uint64_t total_bytes;  // a part of D, which may not pack all, needs no more
+  const std::uint64_t total_bytes;
 };
 
 // One product on the way: lives as long as its launch.

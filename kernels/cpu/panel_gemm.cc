@@ -147,7 +147,7 @@ class VnniInt8Kernel final : public PanelKernel<Int8Product> {
 
   double PredictedUs(const Problem& problem, const Config& config,
                      const DeviceTraits& device) const override {
-    return PanelKernel::PredictedUs(problem, config, device) / kTimesF32;
+    return PanelKernel::PredictedUs(problem, config, device) / static_cast<double>(kInt8TimesF32);
   }
 
   std::uint64_t WorkspaceBytes(const Problem& problem, const Config& config) const override {
@@ -167,7 +167,6 @@ class VnniInt8Kernel final : public PanelKernel<Int8Product> {
   }
 
  private:
-  static constexpr double kTimesF32 = 4;            // products an instruction
   static constexpr std::int64_t kLeastColumns = 8;  // else a strip is mostly padding
 };
 

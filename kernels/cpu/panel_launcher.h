@@ -26,7 +26,7 @@ inline constexpr std::int64_t kExactTerms = 1024;
 template <typename Product>
 struct PanelWorkspace {
   PanelWorkspace(const Problem& problem, int workers)
-      : units(problem.m, problem.n, workers, Units::kMostRows,
+      : units(problem.m, problem.n, problem.k * kTimesF32, workers, Units::kMostRows,
               kWidened ? Units::kLeastDecodedRows : Units::kLeastRows),
         slots(std::min<std::int64_t>(workers, units.count())),
         panel_bytes(PacksRows(problem)
@@ -40,8 +40,10 @@ struct PanelWorkspace {
         slot_bytes(panel_bytes + tile_bytes + sum_bytes),
         total_bytes(slot_bytes * slots) {}
 
-  // kWidened: operands are converted before they are multiplied. kSummed: products of pieces of K
-  // are summed as integers.
+  // kTimesF32: the time that a product takes, by f32's. kWidened: operands are converted before
+  // they are multiplied. kSummed: products of pieces of K are summed as integers.
+  static constexpr auto kTimesF32 =
+      static_cast<std::int64_t>(sizeof(typename Product::Multiply) / sizeof(float));
   static constexpr bool kWidened =
       !std::is_same_v<typename Product::A::Storage, typename Product::Multiply>;
   static constexpr bool kSummed =

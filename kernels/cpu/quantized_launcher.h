@@ -34,7 +34,7 @@ struct QuantizedWorkspace {
   using Real = std::conditional_t<kSum == QuantizedSum::kF64, double, float>;
 
   QuantizedWorkspace(const Problem& problem, int workers)
-      : units(problem.m, problem.n, workers, kMostRows, Units::kLeastDecodedRows),
+      : units(problem.m, problem.n, problem.k, workers, kMostRows, Units::kLeastDecodedRows),
         slots(std::min<std::int64_t>(workers, units.count())),
         panel_bytes(RoundUp(Bytes(units.rows() * problem.k, sizeof(Real)), 64)),
         tile_bytes(RoundUp(Bytes(units.rows() * units.columns(), sizeof(Real)), 64)),

@@ -19,7 +19,8 @@ inline double RowsOfDecoding(const Problem& problem, bool sums_f32) {
 // `speed` is that of the arithmetic, 1 for f32.
 inline double RowGemmUs(const Problem& problem, int threads, const DeviceTraits& device,
                         double speed, double rows_of_decoding) {
-  const Units units(problem.m, problem.n, threads, Units::kMostRows,
+  const auto depth = static_cast<std::int64_t>(static_cast<double>(problem.k) / speed);
+  const Units units(problem.m, problem.n, depth, threads, Units::kMostRows,
                     rows_of_decoding > 0 ? Units::kLeastDecodedRows : Units::kLeastRows);
   const auto rounds = static_cast<double>(CeilOfRatio(units.count(), threads));
   const auto rows = static_cast<double>(units.rows()) + rows_of_decoding;

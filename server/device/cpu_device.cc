@@ -1,6 +1,7 @@
 #include "server/device/cpu_device.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <string>
 #include <utility>
@@ -10,8 +11,8 @@
 #include "absl/strings/strip.h"
 #include "server/device/host_launches.h"
 #include "server/device/host_memory.h"
+#include "server/device/partial_executor.h"
 #include "server/device/rows.h"
-#include "server/device/slices.h"
 
 namespace gemmd {
 namespace {
@@ -19,10 +20,6 @@ namespace {
 // Products up to this long go side by side: sharing one among cores costs about as much as it
 // saves.
 constexpr double kSmallUs = 200;
-// A slice has so many rows and columns at least: kernels read B again for each 256 rows, so fewer
-// would read it more often, and compute no fewer columns at a time.
-constexpr std::int64_t kSliceRows = 256;
-constexpr std::int64_t kSliceColumns = 128;
 
 // A core of its own.
 class CallerExecutor final : public ParallelExecutor {
@@ -33,6 +30,32 @@ class CallerExecutor final : public ParallelExecutor {
   }
   int workers() const override { return 1; }
 };
+
+// A work in parts of its kernel's units.
+class UnitSlices final : public SlicedWork {
+ public:
+  UnitSlices(DeviceWork sliced, int slices, ParallelExecutor* threads)
+      : work(std::move(sliced)), executor(slices, threads), slices_(slices) {}
+  int slices() const override { return slices_; }
+  bool may_go_on() const override { return true; }
+
+  const DeviceWork work;
+  PartialExecutor executor;
+  HostPiece workspace;  // from the first launch on
+
+ private:
+  const int slices_;
+};
+
+absl::Status CallKernel(const DeviceWork& work, const Config& config, void* workspace,
+                        ParallelExecutor* executor) {
+  Arguments arguments = ArgumentsOf(work.buffers);
+  arguments.d = work.buffers.d.front().data;
+  arguments.workspace = workspace;
+  LaunchTarget target;
+  target.executor = executor;
+  return work.plan.kernel->Launch(work.problem, config, arguments, target);
+}
 
 std::string ModelName() {
   std::ifstream file("/proc/cpuinfo");
@@ -110,11 +133,11 @@ BatchForm CpuDevice::FormOf(const DeviceWork& work) const {
 }
 
 std::shared_ptr<SlicedWork> CpuDevice::Cut(const DeviceWork& work, double slice_us) {
-  // All of them are powers of two.
-  const SliceSteps steps{std::max(kSliceRows, PanelRowStep(work.problem)),
-                         std::max(kSliceColumns, PanelColumnStep(work.problem)), true};
-  return SlicedHostWork::Make(work, work.problem,
-                              CutIntoSlices(work.problem, work.plan, traits_, steps, slice_us));
+  const double us = work.plan.predicted_us;
+  if (us <= slice_us) return nullptr;
+  const double most = PartialExecutor::kMostParts;
+  const double slices = slice_us > 0 ? std::min(most, std::ceil(us / slice_us)) : most;
+  return std::make_shared<UnitSlices>(work, static_cast<int>(slices), &executor_);
 }
 
 DeviceResult CpuDevice::Launch(const DeviceLaunch& launch) {
@@ -125,7 +148,7 @@ DeviceResult CpuDevice::Launch(const DeviceLaunch& launch) {
     case BatchForm::kGroup:
       return RunSideBySide(launch.works);
     case BatchForm::kSlice:
-      return Run(static_cast<const SlicedHostWork&>(*launch.sliced).Slice(launch.slice));
+      return RunSlices(launch);
     case BatchForm::kAlone:
       break;
   }
@@ -138,6 +161,25 @@ DeviceResult CpuDevice::Run(const DeviceWork& work) {
   result.status = RunKernel(work, work.plan.config, &executor_);
   if (absl::IsResourceExhausted(result.status)) return result;
   result.spans.push_back({Stage::kCompute, start, clock_->Now()});
+  return result;
+}
+
+DeviceResult CpuDevice::RunSlices(const DeviceLaunch& launch) {
+  auto& sliced = static_cast<UnitSlices&>(*launch.sliced);
+  DeviceResult result;
+  if (launch.slice == 0) {
+    absl::StatusOr<HostPiece> workspace = AllocateWorkspace(sliced.work, sliced.work.plan.config);
+    result.status = workspace.status();
+    if (!result.status.ok()) return result;
+    sliced.workspace = *std::move(workspace);
+  }
+  const TimeNs start = clock_->Now();
+  sliced.executor.Begin(launch.slice, std::max(launch.goes_on_to, launch.slice + 1),
+                        launch.turn_is_over.get());
+  result.status =
+      CallKernel(sliced.work, sliced.work.plan.config, sliced.workspace.data, &sliced.executor);
+  result.spans.push_back({Stage::kCompute, start, clock_->Now()});
+  result.slices = sliced.executor.parts_done() - launch.slice;
   return result;
 }
 
@@ -160,19 +202,15 @@ DeviceResult CpuDevice::RunSideBySide(const std::vector<DeviceWork>& works) {
 
 absl::Status CpuDevice::RunKernel(const DeviceWork& work, const Config& config,
                                   ParallelExecutor* executor) {
-  const std::uint64_t workspace_bytes = work.plan.kernel->WorkspaceBytes(work.problem, config);
-  Arguments arguments = ArgumentsOf(work.buffers);
-  arguments.d = work.buffers.d.front().data;
-  HostPiece workspace;
-  if (workspace_bytes > 0) {
-    absl::StatusOr<HostPiece> piece = memory_->AllocateReserved(workspace_bytes);
-    if (!piece.ok()) return piece.status();
-    workspace = *std::move(piece);
-  }
-  arguments.workspace = workspace.data;
-  LaunchTarget target;
-  target.executor = executor;
-  return work.plan.kernel->Launch(work.problem, config, arguments, target);
+  const absl::StatusOr<HostPiece> workspace = AllocateWorkspace(work, config);
+  if (!workspace.ok()) return workspace.status();
+  return CallKernel(work, config, workspace->data, executor);
+}
+
+absl::StatusOr<HostPiece> CpuDevice::AllocateWorkspace(const DeviceWork& work,
+                                                       const Config& config) {
+  const std::uint64_t bytes = work.plan.kernel->WorkspaceBytes(work.problem, config);
+  return bytes == 0 ? HostPiece{} : memory_->AllocateReserved(bytes);
 }
 
 }  // namespace gemmd

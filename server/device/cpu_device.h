@@ -35,6 +35,7 @@ class CpuDevice final : public Device {
   int max_in_flight() const override { return 1; }
   // Kernels compute a tile's rows at a time, so fewer gain by company.
   BatchForm FormOf(const DeviceWork& work) const override;
+  // In parts of what the plan's kernel computes as units of its own.
   std::shared_ptr<SlicedWork> Cut(const DeviceWork& work, double slice_us) override;
   // A launch that may run on the caller's thread takes worker 0's part there.
   void Submit(DeviceLaunch launch, Callback done) override {
@@ -45,10 +46,13 @@ class CpuDevice final : public Device {
   void MeasureRoofline();
   DeviceResult Launch(const DeviceLaunch& launch);
   DeviceResult Run(const DeviceWork& work);
+  DeviceResult RunSlices(const DeviceLaunch& launch);
   // Each of them on one core.
   DeviceResult RunSideBySide(const std::vector<DeviceWork>& works);
   // Workspace is allocated here, as the config says.
   absl::Status RunKernel(const DeviceWork& work, const Config& config, ParallelExecutor* executor);
+  // An empty piece where the kernel needs none.
+  absl::StatusOr<HostPiece> AllocateWorkspace(const DeviceWork& work, const Config& config);
 
   const Clock* const clock_;
   const std::shared_ptr<HostMemoryPool> memory_;  // outlived by what gRPC still sends

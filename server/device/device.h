@@ -46,6 +46,9 @@ struct DeviceResult {
   absl::Status status;           // not OK: the contents of every d are unspecified
   std::vector<StageSpan> spans;  // kCopyIn, kCompute, kCopyOut, as far as they happened
   CopiedBytes copied;            // by the launch's own copies; none where works read host memory
+  // Slices of a work that this launch, of kSlice, was the last for: its own, and those that it went
+  // on with. All that were left where nothing of the work is.
+  int slices = 1;
 };
 
 // A plane that comes onto a device in parts, to stay. Used by one thread at a time; dropped before

@@ -1,6 +1,7 @@
 // The work that a device is given in one launch.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -66,13 +67,16 @@ struct DeviceWork {
   std::uint64_t weights_id = 0;
 };
 
-// A work that goes in several launches, none of them long: blocks of D, one after another. The
+// A work that goes in several launches, none of them long: parts of D, one after another. The
 // object owns what the device keeps between them; dropping it before its last launch gives that up,
 // and D is unspecified.
 class SlicedWork {
  public:
   virtual ~SlicedWork() = default;
   virtual int slices() const = 0;  // at least 2
+  // A launch may carry out several slices, until it is told that its turn is over
+  // (DeviceLaunch::turn_is_over), and then takes less time than theirs.
+  virtual bool may_go_on() const { return false; }
   // Launches that may go ahead of the first slice, while the device computes other works: each
   // brings a piece of what all slices read. The first slice brings the pieces that did not.
   virtual int pieces_ahead() const { return 0; }
@@ -104,7 +108,7 @@ struct DeviceLaunch {
     return {BatchForm::kGroup, std::move(works)};
   }
   // REQUIRES: slices are submitted in order, each once, the next perhaps before the last is
-  // done; index < sliced->slices().
+  // done, unless the last may_go_on(); index < sliced->slices().
   static DeviceLaunch Slice(std::shared_ptr<SlicedWork> sliced, int index) {
     DeviceLaunch launch(BatchForm::kSlice, {});
     launch.sliced = std::move(sliced);
@@ -125,7 +129,11 @@ struct DeviceLaunch {
   Plan rows_plan;                      // of kRows
   std::shared_ptr<SlicedWork> sliced;  // of kSlice
   int slice = 0;                       // of kSlice: which one, or which piece
-  bool is_ahead = false;               // of kSlice: a piece
+  // Of kSlice: the launch goes on with the slices up to this one, which it leaves out, as long as
+  // its turn is not over. 0: it does not go on.
+  int goes_on_to = 0;
+  std::shared_ptr<const std::atomic<bool>> turn_is_over;  // not null where it goes on
+  bool is_ahead = false;                                  // of kSlice: a piece
   // The submitter has nothing else to do: the device may carry the launch out, and call back,
   // before Submit() returns, where waking a thread of its own would take longer.
   bool may_run_here = false;

@@ -16,7 +16,11 @@ class Cutter {
  public:
   Cutter(const Problem& problem, const Plan& plan, const DeviceTraits& traits,
          const SliceSteps& steps)
-      : problem_(problem), plan_(plan), traits_(traits), steps_(steps) {
+      : problem_(problem),
+        plan_(plan),
+        traits_(traits),
+        steps_{std::max(steps.rows, PanelRowStep(problem)),
+               std::max(steps.columns, PanelColumnStep(problem)), steps.one_dimension} {
     const double predicted = plan.kernel->PredictedUs(problem, plan.config, traits);
     scale_ = predicted > 0 ? plan.predicted_us / predicted : 1;
   }
@@ -40,14 +44,10 @@ class Cutter {
   bool IsAllowed(const BlockSize& size) const {
     const Kernel& kernel = *plan_.kernel;
     const std::vector<Panel> blocks = Blocks(size);
-    const bool cuts_columns = size.columns < problem_.n;
     for (const Panel& block : {blocks.front(), blocks.back()}) {
-      Problem part = PanelProblem(problem_, block);
+      const Problem part = PanelProblem(problem_, block);
       if (!kernel.Rejection(part).empty()) return false;
       if (kernel.traits().determinism == Determinism::kFast) continue;
-      if (cuts_columns && steps_.columns_keep_bits) {
-        part = PanelProblem(problem_, {block.m_begin, block.m_end, 0, problem_.n});
-      }
       if (kernel.NumericsId(part) != plan_.numerics_id) return false;
     }
     return true;

@@ -9,13 +9,11 @@
 
 namespace gemmd {
 
-// Blocks whose rows and columns, but for the last ones', are multiples of these.
+// Blocks whose rows and columns, but for the last ones', are multiples of these, and of the steps
+// at which panels of the problem may begin. Powers of two.
 struct SliceSteps {
   std::int64_t rows = 64;
   std::int64_t columns = 512;
-  // If true, such columns have the bits that they have in the whole though the kernels' numerics
-  // ids name N: the kernel computes units of so many columns.
-  bool columns_keep_bits = false;
   // Cuts rows or columns, not both.
   bool one_dimension = false;
 };

@@ -322,11 +322,8 @@ JobQueue::Turn JobQueue::TakeAlone(Node* leader) {
     Erase(leader);
     return turn;
   }
-  for (double* const us : {&leader->tenant->lanes[Index(leader->level)].us,
-                           &levels_[Index(leader->level)].us, &leader->tenant->use.us, &use_.us}) {
-    *us -= leader->us;
-  }
-  if (leader->next_slice++ == 0) unbegun_.erase(leader->by_level());
+  if (leader->next_slice == 0) unbegun_.erase(leader->by_level());
+  CountSlices(leader, 1);
   if (leader->late_at != kNoDeadline && leader->late_at != leader->job->deadline) {
     // Having begun, it is given its chance.
     late_.erase({leader->late_at, leader});
@@ -334,6 +331,27 @@ JobQueue::Turn JobQueue::TakeAlone(Node* leader) {
     if (leader->late_at != kNoDeadline) late_.emplace(leader->late_at, leader);
   }
   return turn;
+}
+
+// The job stays.
+void JobQueue::CountSlices(Node* node, int slices) {
+  for (double* const us : {&node->tenant->lanes[Index(node->level)].us,
+                           &levels_[Index(node->level)].us, &node->tenant->use.us, &use_.us}) {
+    *us -= node->us * slices;
+  }
+  node->next_slice += slices;
+}
+
+bool JobQueue::Skip(const Job& job, int slices, bool is_charged) {
+  Node* const node = nodes_.at(job.id).get();
+  const int left = node->slices - node->next_slice;
+  if (is_charged) Charge(node, node->us * std::min(slices, left));
+  if (slices < left) {
+    CountSlices(node, slices);
+    return true;
+  }
+  Erase(node);
+  return false;
 }
 
 JobQueue::Turn JobQueue::TakeShared(Node* leader) {

@@ -81,6 +81,12 @@ class JobQueue {
   // Empty if nothing waits, or the device is busy and what waits still gathers.
   std::optional<Turn> Pop(TimeNs now, bool device_is_busy);
 
+  // Takes further slices of a job out that the launch of its last turn carried out too, or all that
+  // are left. Returns whether some are; else the job has left the queue. `is_charged`: its tenant
+  // and its level pay for them, because others waited. REQUIRES: the job is in the queue, and
+  // began.
+  bool Skip(const Job& job, int slices, bool is_charged);
+
   // Removes the job, and returns whether it was in the queue.
   bool Remove(const Job& job);
 
@@ -217,6 +223,7 @@ class JobQueue {
   Turn TakeShared(Node* leader);
   Turn TakeAlone(Node* leader);
   void Charge(Node* node, double us);
+  void CountSlices(Node* node, int slices);
   void AddUse(const Node& node, int sign);
   void Resize(PendingBatch* batch, std::int64_t by);
   void AddClosing(PendingBatch* batch, TimeNs close_at);

@@ -164,7 +164,7 @@ void Scheduler::Cancel(std::uint64_t id) {
 // The job is in no queue. Its end is told once the device has nothing of it.
 void Scheduler::EndLocked(Active* active, absl::Status status, std::vector<Finished>* finished) {
   if (active->end.ok()) active->end = std::move(status);
-  if (active->in_flight > 0) return;
+  if (active->in_flight > 0) return EndTurnLocked();
   if (absl::IsDeadlineExceeded(active->end)) {
     ++(active->ran_until == 0 ? counts_.late_in_queue : counts_.late_on_device);
   }

@@ -53,6 +53,9 @@ struct SchedulerOptions {
   AdaptiveLimit::Options limit;
   // Longer works are cut where the device can.
   double slice_us = 2000;
+  // A work that goes in slices goes on for so long in one launch while nothing else waits, where
+  // the device can end that early. What waits is known again after it.
+  double most_alone_us = 50000;
   // While so many predicted microseconds are in flight, more is launched only to keep the device
   // busy.
   double max_launched_us = 8000;
@@ -162,6 +165,7 @@ class Scheduler {
   struct Launched {
     JobQueue::Turn turn;
     std::shared_ptr<SlicedWork> sliced;  // of kSlice
+    int goes_on_to = 0;                  // of kSlice: see DeviceLaunch
     bool is_ahead = false;               // a piece that goes ahead of its slices
     RowsPlan rows;                       // of kRows
     Cost rows_cost;                      // of kRows
@@ -193,6 +197,10 @@ class Scheduler {
   }
   // Null: nothing is to be launched now.
   std::unique_ptr<Launched> TakeTurnLocked(TimeNs now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Lets the launch go on with slices behind its own, where nobody else waits.
+  void LetGoOnLocked(Launched* launched) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Ends the launch that goes on, if there is one: something else waits, or a job is given up.
+  void EndTurnLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes a piece that may go ahead of its slices. Null: none is to be launched now.
   std::unique_ptr<Launched> TakeAheadLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool PlanRows(Launched* launched) const;
@@ -235,6 +243,8 @@ class Scheduler {
   int launched_ ABSL_GUARDED_BY(mutex_) = 0;             // launches under way, but for one ahead
   bool is_piece_ahead_ ABSL_GUARDED_BY(mutex_) = false;  // one is under way
   double launched_us_ ABSL_GUARDED_BY(mutex_) = 0;
+  // Of the launch under way that goes on; null: none does.
+  std::shared_ptr<std::atomic<bool>> turn_is_over_ ABSL_GUARDED_BY(mutex_);
   SchedulerStatistics counts_ ABSL_GUARDED_BY(mutex_);     // but for what is read when asked
   TimeNs alarm_at_ ABSL_GUARDED_BY(mutex_) = kNoDeadline;  // what the alarm is set to
   // Callback not returned. Changed without mutex_ too, but not to 0.

@@ -36,9 +36,13 @@ void Scheduler::OnLaunchDone(const Launched& launched, DeviceResult result) {
       launched_us_ = launched_ == 0 ? 0 : launched_us_ - turn.us;
     }
     const TimeNs now = clock_->Now();
+    if (launched.goes_on_to != 0) turn_is_over_ = nullptr;
     for (Job* const job : turn.jobs) {
       Active& active = jobs_.at(job->id);
       --active.in_flight;
+      if (active.is_queued && result.slices > 1) {
+        active.is_queued = queue_.Skip(*job, result.slices - 1, launched.goes_on_to == 0);
+      }
       absl::Status status = is_repeated ? absl::OkStatus() : result.status;
       if (job->deadline <= now) {
         status = absl::DeadlineExceededError("the deadline passed while the product was computed");
@@ -56,7 +60,7 @@ void Scheduler::OnLaunchDone(const Launched& launched, DeviceResult result) {
         facts->Record(active.queue_span, active.ran_until, &job->receipt);
         if (!launched.is_ahead) {
           active.ran_until = std::max(active.ran_until, facts->end());
-          if (result.status.ok()) ++active.slices_done;
+          if (result.status.ok()) active.slices_done += result.slices;
         }
         const bool was_cut = ends && status.ok() && active.end.ok();
         if (was_cut) cost_.Observe(job->cost, job->receipt.spans);

@@ -14,6 +14,7 @@ bool Scheduler::IsDeviceIdle() const {
 bool Scheduler::IsBusyLocked() const { return launched_ >= device_->busy_in_flight(); }
 
 bool Scheduler::HasSlotLocked() const {
+  if (turn_is_over_ != nullptr) return false;  // the next slice may be under way
   return !IsBusyLocked() ||
          (launched_ < device_->max_in_flight() && launched_us_ < options_.max_launched_us);
 }
@@ -31,8 +32,22 @@ std::unique_ptr<Scheduler::Launched> Scheduler::TakeTurnLocked(TimeNs now) {
   launched->turn = *std::move(turn);
   if (launched->turn.form == BatchForm::kSlice) {
     launched->sliced = jobs_.at(launched->turn.jobs.front()->id).sliced;
+    LetGoOnLocked(launched.get());
   }
   return launched;
+}
+
+void Scheduler::LetGoOnLocked(Launched* launched) {
+  const JobQueue::Turn& turn = launched->turn;
+  if (turn.last || queue_.use().jobs > 1 || !launched->sliced->may_go_on()) return;
+  const double most = std::max(1.0, options_.most_alone_us / turn.us);
+  const int left = launched->sliced->slices() - turn.slice;
+  launched->goes_on_to = turn.slice + static_cast<int>(std::min<double>(left, most));
+  turn_is_over_ = std::make_shared<std::atomic<bool>>(false);
+}
+
+void Scheduler::EndTurnLocked() {
+  if (turn_is_over_ != nullptr) *turn_is_over_ = true;
 }
 
 // Takes a piece of the next long job ahead while the device computes others: else the device would
@@ -76,7 +91,9 @@ DeviceLaunch Scheduler::MakeLaunch(Launched* launched, std::vector<Job*>* others
   if (turn.form == BatchForm::kSlice) {
     // The sliced work is given away: its memory must be free before the job's end is told.
     if (launched->is_ahead) return DeviceLaunch::Ahead(std::move(launched->sliced), turn.slice);
-    return DeviceLaunch::Slice(std::move(launched->sliced), turn.slice);
+    DeviceLaunch launch = DeviceLaunch::Slice(std::move(launched->sliced), turn.slice);
+    launch.goes_on_to = launched->goes_on_to;
+    return launch;
   }
   if (turn.form == BatchForm::kRows && !PlanRows(launched)) {
     others->assign(turn.jobs.begin() + 1, turn.jobs.end());
@@ -173,6 +190,8 @@ void Scheduler::DispatchWith(std::vector<Finished>* finished, std::uint64_t here
     const TimeNs now = clock_->Now();
     EndLateLocked(now, finished);
     std::unique_ptr<Launched> launched = TakeTurnLocked(now);
+    // The job that goes on is in the queue itself.
+    if (launched == nullptr && queue_.use().jobs > 1) EndTurnLocked();
     if (launched == nullptr) launched = TakeAheadLocked();
     if (launched == nullptr && !dispatches_again_) break;
     if (launched == nullptr) continue;
@@ -184,9 +203,10 @@ void Scheduler::DispatchWith(std::vector<Finished>* finished, std::uint64_t here
     mutex_.lock();
     PutBackLocked(others, finished);
     const std::vector<Job*>& jobs = launched->turn.jobs;
+    if (launched->goes_on_to != 0) launch.turn_is_over = turn_is_over_;
     // This thread runs no long launch, so that whoever comes meanwhile is served soon.
     launch.may_run_here = launched_ == 0 && jobs.size() == 1 && jobs.front()->id == here &&
-                          launched->turn.us <= options_.slice_us;
+                          launched->turn.us <= options_.slice_us && launched->goes_on_to == 0;
     CountLaunchLocked(*launched, now);
     mutex_.unlock();
     device_->Submit(std::move(launch),

@@ -1,7 +1,6 @@
-// Units cover D once, keep every thread busy, and those of a part of D are no larger.
+// Units cover D once, keep every thread busy, and let others wait for no long time.
 #include "kernels/cpu/units.h"
 
-#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <vector>
@@ -14,6 +13,7 @@ namespace {
 struct Cut {
   std::int64_t m = 0;
   std::int64_t n = 0;
+  std::int64_t k = 0;
   int workers = 0;
 };
 
@@ -23,13 +23,15 @@ std::vector<Cut> RandomCuts() {
     return 1 + static_cast<std::int64_t>(random() % (1 + random() % most));
   };
   std::vector<Cut> cuts;
-  for (int i = 0; i < 200; ++i) cuts.push_back({upto(900), upto(2000), static_cast<int>(upto(16))});
+  for (int i = 0; i < 200; ++i) {
+    cuts.push_back({upto(900), upto(2000), upto(20000), static_cast<int>(upto(16))});
+  }
   return cuts;
 }
 
 TEST(Units, CoverEveryElementOnce) {
   for (const Cut& cut : RandomCuts()) {
-    const Units units(cut.m, cut.n, cut.workers);
+    const Units units(cut.m, cut.n, cut.k, cut.workers);
     std::vector<int> times(static_cast<std::size_t>(cut.m * cut.n));
     for (std::int64_t index = 0; index < units.count(); ++index) {
       const Unit unit = units[index];
@@ -48,29 +50,27 @@ TEST(Units, CoverEveryElementOnce) {
 // The thread that takes the last unit then works alone for a quarter of its time at most.
 TEST(Units, AreFourForEachThreadOrAsSmallAsPays) {
   for (const Cut& cut : RandomCuts()) {
-    const Units units(cut.m, cut.n, cut.workers);
+    const Units units(cut.m, cut.n, cut.k, cut.workers);
     if (cut.workers == 1 || units.count() >= 4 * cut.workers) continue;
     EXPECT_LE(units.rows(), Units::kLeastRows) << cut.m << " x " << cut.n;
     EXPECT_LE(units.columns(), Units::kLeastColumns) << cut.m << " x " << cut.n;
   }
-  EXPECT_EQ(Units(1024, 1024, 1).count(), 8);
-  EXPECT_EQ(Units(1024, 1024, 2).count(), 8);
-  EXPECT_EQ(Units(64, 2048, 2).count(), 8);
+  EXPECT_EQ(Units(1024, 1024, 64, 1).count(), 8);
+  EXPECT_EQ(Units(1024, 1024, 64, 2).count(), 8);
+  EXPECT_EQ(Units(64, 2048, 64, 2).count(), 8);
 }
 
-// A launch of a slice has the workspace that was planned for the whole.
-TEST(Units, OfAPartAreNoLargerAndNoMoreAtWork) {
-  std::mt19937 random(2);
+// Others wait for a unit at most.
+TEST(Units, AreShortOrAsSmallAsPays) {
   for (const Cut& cut : RandomCuts()) {
-    const Units whole(cut.m, cut.n, cut.workers);
-    const auto m = 1 + static_cast<std::int64_t>(random()) % cut.m;
-    const auto n = 1 + static_cast<std::int64_t>(random()) % cut.n;
-    const Units part(m, n, cut.workers);
-    EXPECT_LE(part.rows(), whole.rows());
-    EXPECT_LE(part.columns(), whole.columns());
-    EXPECT_LE(std::min<std::int64_t>(part.count(), cut.workers),
-              std::min<std::int64_t>(whole.count(), cut.workers));
+    const Units units(cut.m, cut.n, cut.k, cut.workers);
+    if (units.rows() * units.columns() * cut.k <= Units::kMostProducts) continue;
+    EXPECT_LE(units.rows(), Units::kLeastRows) << cut.m << " x " << cut.n;
+    EXPECT_LE(units.columns(), Units::kLeastColumns) << cut.m << " x " << cut.n;
   }
+  const Units units(4096, 4096, 4096, 2);
+  EXPECT_EQ(units.rows(), 128);
+  EXPECT_EQ(units.columns(), 128);
 }
 
 }  // namespace

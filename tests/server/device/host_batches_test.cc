@@ -1,11 +1,13 @@
 // Batches and slices on the devices that compute in host memory: the bits of each work are
 // those it has alone.
 #include <algorithm>
+#include <atomic>
 #include <numeric>
 
 #include "gtest/gtest.h"
 #include "server/device/cpu_device.h"
 #include "server/device/emulated_device.h"
+#include "server/device/host_launches.h"
 #include "server/device/slices.h"
 #include "tests/server/device/batches.h"
 #include "tests/testing/products/quantized_work.h"
@@ -91,6 +93,19 @@ class HostBatchesTest : public ::testing::TestWithParam<const char*> {
     ExpectAllFree();
   }
 
+  // Runs all slices, and returns the number of launches.
+  std::int64_t RunSlices(const std::shared_ptr<SlicedWork>& sliced) {
+    std::int64_t launches = 0;
+    for (int done = 0; done < sliced->slices(); ++launches) {
+      const DeviceResult result = RunLaunch(device_.get(), DeviceLaunch::Slice(sliced, done));
+      EXPECT_TRUE(result.status.ok()) << result.status;
+      EXPECT_GE(result.slices, 1);
+      done += result.slices;
+      EXPECT_LE(done, sliced->slices());
+    }
+    return launches;
+  }
+
   const SteadyClock clock_;
   std::unique_ptr<Device> device_;
 };
@@ -172,14 +187,43 @@ TEST_P(HostBatchesTest, SlicesHaveTheBitsOfTheWhole) {
     EXPECT_EQ(device_->Cut(whole, whole.plan.predicted_us), nullptr);
     const std::shared_ptr<SlicedWork> sliced = device_->Cut(whole, 0);
     ASSERT_NE(sliced, nullptr) << ToString(problem);
-    // On the CPU columns alone are cut: 150 rows share what is read of B.
-    EXPECT_EQ(sliced->slices(), is_cpu() ? (problem.n + 127) / 128 : 4);
-    for (int i = 0; i < sliced->slices(); ++i) {
-      const DeviceResult result = RunLaunch(device_.get(), DeviceLaunch::Slice(sliced, i));
-      ASSERT_TRUE(result.status.ok()) << result.status;
-    }
+    // Units of a CPU's kernel have at most 512 columns, and a launch has one for each thread.
+    EXPECT_GE(RunSlices(sliced), is_cpu() ? 2 : 4);
     EXPECT_TRUE(work.ResultsAreEqual()) << ToString(problem);
   }
+  ExpectAllFree();
+}
+
+// What a launch packs for all units is there for the launches after it.
+TEST_P(HostBatchesTest, SlicesOfInt8ShareWhatWasPacked) {
+  if (!is_cpu()) return;
+  TestWork work(*device_, MakeProblem(700, 1500, 100, DataType::kInt8, DataType::kInt32), 3);
+  ASSERT_TRUE(RunLaunch(device_.get(), work.Fresh()).status.ok());
+  EXPECT_GE(RunSlices(device_->Cut(work.Fresh(), 0)), 4);
+  EXPECT_TRUE(work.ResultsAreEqual());
+}
+
+TEST_P(HostBatchesTest, ALaunchGoesOnWithSlicesUntilItsTurnIsOver) {
+  if (!is_cpu()) return;
+  TestWork work(*device_, MakeProblem(2000, 1000, 16, DataType::kF32, DataType::kF32), 3);
+  const DeviceWork whole = work.Fresh();
+  ASSERT_TRUE(RunLaunch(device_.get(), whole).status.ok());
+  for (const bool is_over : {false, true}) {
+    const std::shared_ptr<SlicedWork> sliced =
+        device_->Cut(work.Fresh(), whole.plan.predicted_us / 4);
+    ASSERT_EQ(sliced->slices(), 4);
+    DeviceLaunch launch = DeviceLaunch::Slice(sliced, 0);
+    launch.goes_on_to = 3;
+    launch.turn_is_over = std::make_shared<std::atomic<bool>>(is_over);
+    const DeviceResult result = RunLaunch(device_.get(), std::move(launch));
+    EXPECT_EQ(result.slices, is_over ? 1 : 3);
+    EXPECT_EQ(result.spans.size(), 1u);
+    for (int slice = result.slices; slice < 4; ++slice) {
+      ASSERT_TRUE(RunLaunch(device_.get(), DeviceLaunch::Slice(sliced, slice)).status.ok());
+    }
+    EXPECT_TRUE(work.ResultsAreEqual());
+  }
+  ExpectAllFree();
 }
 
 TEST_P(HostBatchesTest, OnlyRowsThatCanBeJoinedSaySo) {
@@ -239,7 +283,7 @@ class QuantizedWork {
 // Every format cuts its scales and zero points with its rows and columns, however they lie. Cut
 // into few, the tall one's blocks would begin within a block of 128 lines, were they only whole
 // tiles.
-TEST_P(HostBatchesTest, SlicesOfQuantizedOperandsHaveTheBitsOfTheWhole) {
+TEST_P(HostBatchesTest, BlocksOfQuantizedOperandsHaveTheBitsOfTheWhole) {
   if (!is_cpu()) return;
   struct Cut {
     std::int64_t columns;
@@ -260,13 +304,18 @@ TEST_P(HostBatchesTest, SlicesOfQuantizedOperandsHaveTheBitsOfTheWhole) {
                                                          kRows, cut.columns, kSize,
                                                          testing::UsualSum(a, b), DataType::kF32));
         ASSERT_TRUE(RunLaunch(device_.get(), work.Fresh()).status.ok());
-        const std::shared_ptr<SlicedWork> sliced =
-            device_->Cut(work.Fresh(), cut.share * work.work().plan.predicted_us);
-        ASSERT_NE(sliced, nullptr) << named.name;
-        EXPECT_GT(sliced->slices(), cut.share == 0 ? 2 : 1);
-        for (int i = 0; i < sliced->slices(); ++i) {
-          ASSERT_TRUE(RunLaunch(device_.get(), DeviceLaunch::Slice(sliced, i)).status.ok());
+        const DeviceWork cut_work = work.Fresh();
+        const Plan& plan = cut_work.plan;
+        const std::shared_ptr<SlicedHostWork> blocks =
+            SlicedHostWork::Make(cut_work, cut_work.problem,
+                                 CutIntoSlices(cut_work.problem, plan, device_->traits(),
+                                               {256, 128}, cut.share * plan.predicted_us));
+        ASSERT_NE(blocks, nullptr) << named.name;
+        EXPECT_GT(blocks->slices(), cut.share == 0 ? 2 : 1);
+        for (int i = 0; i < blocks->slices(); ++i) {
+          ASSERT_TRUE(RunLaunch(device_.get(), blocks->Slice(i)).status.ok());
         }
+        ASSERT_GE(RunSlices(device_->Cut(work.Fresh(), 0)), 1);
         EXPECT_TRUE(work.ResultsAreEqual()) << named.name << " " << ToString(work.work().problem);
       }
     }
@@ -335,7 +384,7 @@ TEST(Slices, KeepTheLimitAndCoverD) {
     const Problem problem =
         MakeProblem(size(3000), size(6000), size(3000), DataType::kF32, DataType::kF32);
     const Plan plan = *Select(BuiltinRegistry(), problem, traits);
-    const SliceSteps steps{64, 512, true};
+    const SliceSteps steps{64, 512};
     const auto predicted = [&](const Panel& block) {
       const Problem part =
           MakeProblem(block.rows(), block.columns(), problem.k, DataType::kF32, DataType::kF32);
@@ -377,7 +426,7 @@ TEST(Slices, AreNoSmallerThanKeepsEveryThreadBusy) {
   const Problem problem = MakeProblem(2048, 2048, 2048, DataType::kF32, DataType::kF32);
   const Plan plan = *Select(BuiltinRegistry(), problem, traits);
   const std::vector<Panel> blocks =
-      CutIntoSlices(problem, plan, traits, {64, 512, true}, plan.predicted_us / 1e4);
+      CutIntoSlices(problem, plan, traits, {64, 512}, plan.predicted_us / 1e4);
   EXPECT_EQ(blocks.size(), 128u);
   for (const Panel& block : blocks) EXPECT_EQ(block.rows() * block.columns(), 4 * 64 * 128);
 }

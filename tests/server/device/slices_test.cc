@@ -57,7 +57,7 @@ class SlicesTest : public ::testing::Test {
   }
 
   CutKernel kernel_;  // 1024 cubed takes 215 us
-  SliceSteps steps_{64, 64, false, false};
+  SliceSteps steps_{64, 64, false};
   double slowness_ = 1;
 };
 
@@ -110,8 +110,6 @@ TEST_F(SlicesTest, BitsAreThoseOfTheWhole) {
   EXPECT_EQ(Cut(MakeSquare(1024), 108), (Sizes{{512, 1024}, {512, 1024}}));
   const Problem wide = MakeProblem(64, 1024, 1024, DataType::kF32, DataType::kF32);
   EXPECT_EQ(Cut(wide, 7), Sizes());
-  steps_.columns_keep_bits = true;
-  EXPECT_EQ(Cut(wide, 7), (Sizes{{64, 512}, {64, 512}}));
   kernel_.id = [](const Problem& problem) { return absl::StrCat("m", problem.m); };
   EXPECT_EQ(Cut(MakeSquare(1024), 108), (Sizes{{1024, 512}, {1024, 512}}));
 }

@@ -330,6 +330,72 @@ TEST(Slices, ACancelledLongJobStopsAtItsNextSlice) {
   EXPECT_LE(simulation.ends.at(big).at, simulation.ends.at(big).receipt.spans[0].start + Ns(8000));
 }
 
+TEST(Slices, AJobThatIsAloneGoesOnInOneLaunch) {
+  SchedulerOptions options;
+  options.most_alone_us = 30000;
+  Simulation simulation(options);
+  simulation.device.goes_on = true;
+  const std::uint64_t big = simulation.Submit(simulation.MakeJob(100000));
+  EXPECT_DOUBLE_EQ(simulation.scheduler.predicted_backlog_us(), 100000);
+  simulation.RunFor(30001);
+  EXPECT_DOUBLE_EQ(simulation.scheduler.predicted_backlog_us(), 70000);
+  simulation.RunUntilIdle();
+  const Receipt& receipt = simulation.ends.at(big).receipt;
+  EXPECT_EQ(simulation.ends.at(big).at - receipt.spans.front().start, Ns(100000));
+  EXPECT_EQ(receipt.spans.size(), 1u + 4u);  // one wait, and each launch's computing
+  ExpectLaunches(simulation, BatchForm::kSlice, 4, 4);
+}
+
+TEST(Slices, WhoeverComesEndsTheLaunchThatGoesOn) {
+  Simulation simulation;
+  simulation.device.goes_on = true;
+  const std::uint64_t big = simulation.Submit(simulation.MakeJob(20000));
+  simulation.RunFor(5000);
+  const std::uint64_t small = simulation.Submit(simulation.MakeJob(100, "other"));
+  const TimeNs submitted = simulation.clock.Now();
+  simulation.RunUntilIdle();
+  EXPECT_EQ(simulation.ends.at(small).at - submitted, Ns(1000 + 100));
+  EXPECT_EQ(simulation.ends.at(big).at, submitted + Ns(15000 + 100));
+  ExpectLaunches(simulation, BatchForm::kSlice, 2, 2);
+}
+
+// Each has its turns, as if no launch could go on.
+TEST(Slices, TwoLongJobsTakeTurns) {
+  Simulation simulation;
+  const TimeNs start = simulation.clock.Now();
+  simulation.device.goes_on = true;
+  int goes_on = 0;
+  simulation.device.on_submit = [&](const DeviceLaunch& launch) {
+    if (launch.goes_on_to != 0) ++goes_on;
+  };
+  simulation.Submit(simulation.MakeJob(20000, "a"));
+  const std::uint64_t second = simulation.Submit(simulation.MakeJob(10000, "b"));
+  simulation.RunUntilIdle();
+  EXPECT_NEAR(static_cast<double>(simulation.ends.at(second).at - start), Ns(20000), Ns(4000));
+  EXPECT_EQ(goes_on, 2);  // before the second came, and after it
+}
+
+TEST(Slices, ALaunchThatGoesOnStopsWhenItsJobIsGivenUp) {
+  for (const bool is_late : {false, true}) {
+    Simulation simulation;
+    const TimeNs start = simulation.clock.Now();
+    simulation.device.goes_on = true;
+    simulation.device.slowness = 2;
+    std::unique_ptr<Job> job = simulation.MakeJob(40000);
+    if (is_late) job->deadline = simulation.clock.Now() + Ns(41000);
+    const std::uint64_t big = simulation.Submit(std::move(job));
+    simulation.RunFor(41000);
+    if (!is_late) simulation.scheduler.Cancel(big);
+    EXPECT_EQ(simulation.scheduler.queued().jobs, 0u);
+    EXPECT_EQ(simulation.ends.count(big), 0u);  // the device still writes its result
+    simulation.RunUntilIdle();
+    EXPECT_EQ(simulation.ends.at(big).status.code(),
+              is_late ? absl::StatusCode::kDeadlineExceeded : absl::StatusCode::kCancelled);
+    EXPECT_LE(simulation.ends.at(big).at - start, Ns(45000));
+    EXPECT_EQ(simulation.scheduler.predicted_backlog_us(), 0);
+  }
+}
+
 // Otherwise nothing would ever tell that it is too long for its deadline.
 TEST(Slices, AJobThatIsStoppedAtItsDeadlineIsLearntFrom) {
   Simulation simulation;

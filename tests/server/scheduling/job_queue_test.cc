@@ -181,6 +181,39 @@ TEST_F(JobQueueTest, TheLastSliceTakesTheJobOut) {
   EXPECT_EQ(queue_.UseOf("a").jobs, 0u);
 }
 
+TEST_F(JobQueueTest, SlicesThatALaunchWentOnWithAreTakenOut) {
+  Job* const job = MakeJob("a");
+  Push(job, 900, 9);
+  ASSERT_TRUE(queue_.Pop(now_, false).has_value());
+  EXPECT_TRUE(queue_.Skip(*job, 3, false));
+  EXPECT_DOUBLE_EQ(queue_.use().us, 500);
+  EXPECT_DOUBLE_EQ(queue_.UseOf("a").us, 500);
+  std::optional<JobQueue::Turn> turn = queue_.Pop(now_, false);
+  EXPECT_EQ(turn->slice, 4);
+  EXPECT_FALSE(turn->last);
+  // All that are left, though it says more.
+  EXPECT_FALSE(queue_.Skip(*job, 100, false));
+  EXPECT_EQ(queue_.use().jobs, 0u);
+  EXPECT_EQ(queue_.use().us, 0);
+  EXPECT_FALSE(queue_.Remove(*job));
+}
+
+TEST_F(JobQueueTest, SlicesWhileOthersWaitArePaidFor) {
+  for (const bool is_charged : {false, true}) {
+    Job* const sliced = MakeJob("a");
+    Push(sliced, 200 * 500, 200);
+    ASSERT_EQ(queue_.Pop(now_, false)->jobs.front(), sliced);
+    Job* const other = MakeJob("b");
+    Push(other, 40 * 500, 40);
+    EXPECT_TRUE(queue_.Skip(*sliced, 20, is_charged));
+    int others_first = 0;
+    while (queue_.Pop(now_, false)->jobs.front() == other) ++others_first;
+    EXPECT_NEAR(others_first, is_charged ? 20 : 0, 1);
+    queue_.Remove(*sliced);
+    queue_.Remove(*other);
+  }
+}
+
 TEST_F(JobQueueTest, UseIsCountedForEachTenantAndForAll) {
   for (const char* const tenant : {"a", "a", "b"}) {
     Job* const job = MakeJob(tenant);

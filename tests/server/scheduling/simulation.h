@@ -38,12 +38,12 @@ class SimulatedDevice final : public Device {
   std::shared_ptr<SlicedWork> Cut(const DeviceWork& work, double slice_us) override {
     const double us = work.plan.predicted_us;
     return std::make_shared<Slices>(work, std::max(2, static_cast<int>(us / slice_us + 0.999)),
-                                    pieces_ahead);
+                                    pieces_ahead, goes_on);
   }
   void Submit(DeviceLaunch launch, Callback done) override {
     if (on_submit) on_submit(launch);
     if (launch.form == BatchForm::kSlice) {
-      static_cast<const Slices&>(*launch.sliced).Take(launch);
+      static_cast<Slices&>(*launch.sliced).Take(launch);
     }
     if (launch.is_ahead) {
       EXPECT_FALSE(ahead_.has_value()) << "two pieces are under way";
@@ -70,9 +70,16 @@ class SimulatedDevice final : public Device {
       std::move(running.done)(std::move(result));
       return;
     }
+    if (GoesOn()) {
+      ++slices_;
+      end_ += Duration();
+      return;
+    }
     Running running = std::move(launches_.front());
     launches_.pop_front();
     DeviceResult result;
+    result.slices = slices_;
+    if (slices_ > 1) static_cast<Slices&>(*running.launch.sliced).Skip(slices_ - 1);
     result.status = fails ? fails(running.launch) : absl::OkStatus();
     result.spans.push_back({Stage::kCompute, begin_, end_});
     if (!launches_.empty()) Begin();
@@ -84,6 +91,8 @@ class SimulatedDevice final : public Device {
   // Pieces that go ahead of a long work's slices, and the time that each takes.
   int pieces_ahead = 0;
   double piece_us = 1000;
+  // A launch of a long work goes on with further slices until its turn is over.
+  bool goes_on = false;
   // Told of each launch; may be empty.
   std::function<void(const DeviceLaunch&)> on_submit;
   // Gives the status of a launch; empty: all is well.
@@ -92,23 +101,26 @@ class SimulatedDevice final : public Device {
  private:
   class Slices final : public SlicedWork {
    public:
-    Slices(DeviceWork sliced, int slices, int pieces)
-        : work(std::move(sliced)), slices_(slices), pieces_(pieces) {}
+    Slices(DeviceWork sliced, int slices, int pieces, bool goes_on)
+        : work(std::move(sliced)), slices_(slices), pieces_(pieces), goes_on_(goes_on) {}
     int slices() const override { return slices_; }
+    bool may_go_on() const override { return goes_on_; }
     int pieces_ahead() const override { return pieces_; }
     // In order, each once, pieces before slices.
-    void Take(const DeviceLaunch& launch) const {
+    void Take(const DeviceLaunch& launch) {
       EXPECT_EQ(launch.slice, launch.is_ahead ? next_piece_++ : next_slice_++);
       EXPECT_TRUE(!launch.is_ahead || next_slice_ == 0);
       EXPECT_LE(next_piece_, pieces_);
     }
+    void Skip(int slices) { next_slice_ += slices; }
     const DeviceWork work;
 
    private:
     const int slices_;
     const int pieces_;
-    mutable int next_slice_ = 0;
-    mutable int next_piece_ = 0;
+    const bool goes_on_;
+    int next_slice_ = 0;
+    int next_piece_ = 0;
   };
   struct Running {
     DeviceLaunch launch;
@@ -132,7 +144,16 @@ class SimulatedDevice final : public Device {
   TimeNs ahead_at() const { return ahead_.has_value() ? ahead_begin_ + Ns(piece_us) : kNoDeadline; }
   void Begin() {
     begin_ = clock_->Now();
-    end_ = begin_ + std::max<TimeNs>(1, Ns(Us(launches_.front().launch) * slowness));
+    end_ = begin_ + Duration();
+    slices_ = 1;
+  }
+  TimeNs Duration() const {
+    return std::max<TimeNs>(1, Ns(Us(launches_.front().launch) * slowness));
+  }
+  // At a slice's end.
+  bool GoesOn() const {
+    const DeviceLaunch& launch = launches_.front().launch;
+    return launch.slice + slices_ < launch.goes_on_to && !*launch.turn_is_over;
   }
 
   const Clock* const clock_;
@@ -143,6 +164,7 @@ class SimulatedDevice final : public Device {
   std::deque<Running> launches_;
   TimeNs begin_ = 0;
   TimeNs end_ = 0;
+  int slices_ = 1;  // of the first launch, that are done at end_
 };
 
 // A row costs a hundredth of what B costs.

@@ -14,7 +14,7 @@ namespace {
 
 // Works whose inputs take no more go in groups: several fit a slot.
 constexpr std::uint64_t kMaxGroupedBytes = 64 << 10;
-constexpr SliceSteps kSliceSteps{256, 256, false, true};  // multiples of every kernel's tile
+constexpr SliceSteps kSliceSteps{256, 256, true};  // multiples of every kernel's tile
 
 }  // namespace
 
