@@ -129,8 +129,7 @@ struct DeviceLaunch {
   Plan rows_plan;                      // of kRows
   std::shared_ptr<SlicedWork> sliced;  // of kSlice
   int slice = 0;                       // of kSlice: which one, or which piece
-  // Of kSlice: the launch goes on with the slices up to this one, which it leaves out, as long as
-  // its turn is not over. 0: it does not go on.
+  // Not 0: the launch, of kSlice, goes on with the slices before this one until its turn is over.
   int goes_on_to = 0;
   std::shared_ptr<const std::atomic<bool>> turn_is_over;  // not null where it goes on
   bool is_ahead = false;                                  // of kSlice: a piece

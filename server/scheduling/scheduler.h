@@ -53,8 +53,8 @@ struct SchedulerOptions {
   AdaptiveLimit::Options limit;
   // Longer works are cut where the device can.
   double slice_us = 2000;
-  // A work that goes in slices goes on for so long in one launch while nothing else waits, where
-  // the device can end that early. What waits is known again after it.
+  // While nothing else waits, a work that goes in slices goes on for so long in one launch, where
+  // the device can end that early. Until its end the predicted backlog has all of its slices.
   double most_alone_us = 50000;
   // While so many predicted microseconds are in flight, more is launched only to keep the device
   // busy.

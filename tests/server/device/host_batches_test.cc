@@ -194,7 +194,7 @@ TEST_P(HostBatchesTest, SlicesHaveTheBitsOfTheWhole) {
   ExpectAllFree();
 }
 
-// What a launch packs for all units is there for the launches after it.
+// A launch packs B for all units, those of the launches after it too.
 TEST_P(HostBatchesTest, SlicesOfInt8ShareWhatWasPacked) {
   if (!is_cpu()) return;
   TestWork work(*device_, MakeProblem(700, 1500, 100, DataType::kInt8, DataType::kInt32), 3);
