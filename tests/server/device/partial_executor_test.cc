@@ -55,7 +55,7 @@ class Kernel {
   std::atomic<std::int64_t> calls_ = 0;
 };
 
-// How many indices of the last loop each part has.
+// Indices of the last loop, by part.
 std::vector<std::size_t> Sizes(const std::vector<std::int64_t>& counts, int parts, int workers) {
   ThreadExecutor threads(workers);
   PartialExecutor executor(parts, &threads);
