@@ -50,7 +50,7 @@ class PartialExecutor final : public ParallelExecutor {
   const int parts_;
   ParallelExecutor* const executor_;
   std::vector<Loop> loops_;  // of the kernel's launch, in its order
-  // What Begin() said of the launch under way, and where it is.
+  // The launch under way, as Begin() said, and its place.
   int first_ = 0;
   int end_ = 0;
   const std::atomic<bool>* is_over_ = nullptr;

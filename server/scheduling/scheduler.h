@@ -243,7 +243,7 @@ class Scheduler {
   int launched_ ABSL_GUARDED_BY(mutex_) = 0;             // launches under way, but for one ahead
   bool is_piece_ahead_ ABSL_GUARDED_BY(mutex_) = false;  // one is under way
   double launched_us_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Of the launch under way that goes on; null: none does.
+  // Tells the launch under way that goes on; null: none does.
   std::shared_ptr<std::atomic<bool>> turn_is_over_ ABSL_GUARDED_BY(mutex_);
   SchedulerStatistics counts_ ABSL_GUARDED_BY(mutex_);     // but for what is read when asked
   TimeNs alarm_at_ ABSL_GUARDED_BY(mutex_) = kNoDeadline;  // what the alarm is set to
