@@ -42,8 +42,8 @@ struct PanelWorkspace {
 
   // kTimesF32: the time that a product takes, by f32's. kWidened: operands are converted before
   // they are multiplied. kSummed: products of pieces of K are summed as integers.
-  static constexpr auto kTimesF32 =
-      static_cast<std::int64_t>(sizeof(typename Product::Multiply) / sizeof(float));
+  static constexpr std::int64_t kTimesF32 =
+      std::is_same_v<typename Product::Multiply, double> ? 2 : 1;
   static constexpr bool kWidened =
       !std::is_same_v<typename Product::A::Storage, typename Product::Multiply>;
   static constexpr bool kSummed =
