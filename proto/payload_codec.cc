@@ -39,6 +39,8 @@ constexpr PayloadField kInferRequest[] = {
     {inference::ModelInferRequest::kRawInputContentsFieldNumber, {}}};
 constexpr PayloadField kInferResponse[] = {
     {inference::ModelInferResponse::kRawOutputContentsFieldNumber, {}}};
+constexpr PayloadField kStreamInferResponse[] = {
+    {inference::ModelStreamInferResponse::kInferResponseFieldNumber, kInferResponse}};
 
 // A message's bytes, read forward.
 class Reader {
@@ -253,6 +255,10 @@ bool ParseAroundPayload(absl::Span<const absl::string_view> pieces,
 bool ParseAroundPayload(absl::Span<const absl::string_view> pieces,
                         inference::ModelInferResponse* message, PayloadViews* payload) {
   return PayloadParser(pieces, payload).Parse(kInferResponse, message, false);
+}
+bool ParseAroundPayload(absl::Span<const absl::string_view> pieces,
+                        inference::ModelStreamInferResponse* message, PayloadViews* payload) {
+  return PayloadParser(pieces, payload).Parse(kStreamInferResponse, message, false);
 }
 
 }  // namespace gemmd

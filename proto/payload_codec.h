@@ -20,7 +20,7 @@ class PayloadViews {
  public:
   // In the order of the bytes. REQUIRES: the chunk is of the message parsed with this.
   absl::Span<const absl::string_view> of(const v1::Chunk& chunk) const { return of(chunk.data()); }
-  // The mark is one of a ModelInferRequest's raw_input_contents.
+  // The mark is one of raw_input_contents or raw_output_contents.
   absl::Span<const absl::string_view> of(const std::string& mark) const;
   std::uint64_t data_bytes() const;
 
@@ -64,5 +64,7 @@ bool ParseAroundPayload(absl::Span<const absl::string_view> pieces,
                         inference::ModelInferRequest* message, PayloadViews* payload);
 bool ParseAroundPayload(absl::Span<const absl::string_view> pieces,
                         inference::ModelInferResponse* message, PayloadViews* payload);
+bool ParseAroundPayload(absl::Span<const absl::string_view> pieces,
+                        inference::ModelStreamInferResponse* message, PayloadViews* payload);
 
 }  // namespace gemmd

@@ -106,8 +106,10 @@ std::string WhereTheyDiffer(int message, absl::string_view bytes, std::vector<st
       return Compare<v1::DownloadResponse>(bytes, pieces);
     case 6:
       return Compare<inference::ModelInferRequest>(bytes, pieces);
-    default:
+    case 7:
       return Compare<inference::ModelInferResponse>(bytes, pieces);
+    default:
+      return Compare<inference::ModelStreamInferResponse>(bytes, pieces);
   }
 }
 

@@ -9,7 +9,7 @@
 namespace gemmd::testing {
 
 // The message types that have payload.
-inline constexpr int kPayloadMessages = 8;
+inline constexpr int kPayloadMessages = 9;
 
 // Reads the bytes, cut after each of `cuts` (those beyond the end are ignored), both as the
 // codec and as the generated parser do. Empty where they agree: both refuse, or both have the

@@ -97,9 +97,13 @@ std::string SomeHeader(Random& random) {
 std::string SomeMessage(Random& random, int message) {
   const bool is_stream = message == 2 || message == 3;
   const bool is_infer = message == 6 || message == 7;
+  // Raw contents have fields of their own, 6 of answers and 7 of requests.
+  const auto infer_field = [&random] {
+    return Field(random, 1 + random() % 8, RandomBytes(random, 20));
+  };
   std::string bytes = SomeFields(random, [&] {
-    // Raw contents have fields of their own, 6 of answers and 7 of requests.
-    if (is_infer) return Field(random, 1 + random() % 8, RandomBytes(random, 20));
+    if (is_infer) return infer_field();
+    if (message == 8) return Field(random, 1 + random() % 2, SomeFields(random, infer_field));
     if (random() % 2 == 0) return Field(random, 100, SomeChunk(random));
     if (!is_stream) return Field(random, 1 + random() % 3, SomeHeader(random));
     return Field(random, 1 + random() % 4, SomeFields(random, [&random] {
