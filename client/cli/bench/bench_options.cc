@@ -1,5 +1,6 @@
 #include "client/cli/bench/bench_options.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/numbers.h"
@@ -80,6 +81,29 @@ void AddField(CLI::App& app, const std::string& name, load::RequestSpec& spec,
   if (!fallback.empty()) option->default_str(fallback);
 }
 
+void AddProtocols(CLI::App& app, BenchArguments& arguments) {
+  constexpr load::Protocol kAll[] = {load::Protocol::kGemmd, load::Protocol::kOip};
+  std::vector<std::string> words;
+  for (const load::Protocol each : kAll) words.emplace_back(load::Name(each));
+  app.add_option_function<std::vector<std::string>>(
+         "--protocol",
+         [&arguments, kAll](const std::vector<std::string>& given) {
+           arguments.protocols.clear();
+           for (const std::string& word : given) {
+             for (const load::Protocol each : kAll) {
+               if (word == load::Name(each)) arguments.protocols.push_back(each);
+             }
+           }
+         },
+         "gemmd, or oip: the Open Inference Protocol of Triton's clients, as ModelInfer or with "
+         "--call=stream as ModelStreamInfer. Several take turns, as servers of --against do")
+      ->delimiter(',')
+      ->check(CLI::IsMember(words))
+      ->type_name("WORD,...")
+      ->default_str("gemmd")
+      ->group("Workload");
+}
+
 void AddWorkloadOptions(CLI::App& app, BenchArguments& arguments) {
   using Spec = load::RequestSpec;
   using Text = std::string;
@@ -123,6 +147,7 @@ void AddWorkloadOptions(CLI::App& app, BenchArguments& arguments) {
   AddField(
       app, "--call", spec, [](Spec& s, const Text& t) { s.set_call(t); },
       "unary, stream, or auto: what the client library chooses", "unary");
+  AddProtocols(app, arguments);
   app.add_option_function<std::uint32_t>(
          "--stripes", [&spec](std::uint32_t count) { spec.set_channels(count); },
          "Connections that one streamed request is spread over; 0 leaves it to the library")
@@ -223,10 +248,9 @@ void AddComparisonOptions(CLI::App& app, BenchArguments& arguments) {
   for (const char* other : {"--slo", "--find-knee", "--ceiling", "--blas", "--null", "--explain"}) {
     against->excludes(app.get_option(other));
   }
-  app.add_option("--rounds", arguments.rounds, "Turns of each server")
+  app.add_option("--rounds", arguments.rounds, "Turns of each side of a comparison")
       ->check(CLI::Range(static_cast<int>(load::kLeastBlocks), 1000))
-      ->capture_default_str()
-      ->needs(against)
+      ->default_str("10")
       ->group("Comparison");
 }
 
@@ -289,6 +313,10 @@ Outcome ReadText(const std::string& path, std::string& text) {
   return std::nullopt;
 }
 
+bool Includes(const std::vector<load::Protocol>& protocols, load::Protocol protocol) {
+  return std::find(protocols.begin(), protocols.end(), protocol) != protocols.end();
+}
+
 Failure BadFile(const std::string& path, const absl::Status& status) {
   return FileFailure(absl::InvalidArgumentError(absl::StrCat(path, ": ", status.message())));
 }
@@ -347,7 +375,10 @@ Outcome ReadWorkload(const BenchArguments& arguments, load::Workload& workload) 
     return path.empty() ? UsageFailure(made.status().message()) : BadFile(path, made.status());
   }
   workload = *std::move(made);
-  return std::nullopt;
+  if (!Includes(arguments.protocols, load::Protocol::kOip)) return std::nullopt;
+  const absl::Status has_words = load::CheckOip(workload);
+  if (has_words.ok()) return std::nullopt;
+  return path.empty() ? UsageFailure(has_words.message()) : BadFile(path, has_words);
 }
 
 load::LoadOptions SharedLoad(const BenchArguments& arguments) {

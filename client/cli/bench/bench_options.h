@@ -11,6 +11,7 @@
 #include "client/load/load_generator.h"
 #include "client/load/report/conditions.h"
 #include "client/load/results/slo.h"
+#include "client/load/transport/protocol.h"
 #include "client/load/workload.h"
 
 namespace gemmd::cli {
@@ -40,9 +41,11 @@ struct BenchArguments {
   int max_windows = 30;
   double verify_fraction = 0;
 
+  // More than one take turns.
+  std::vector<load::Protocol> protocols = {load::Protocol::kGemmd};
   // Other servers, which take turns with --server.
   std::vector<std::string> against;
-  int rounds = 10;
+  std::optional<int> rounds;  // 10 unless given
 
   // Further measurements.
   bool find_knee = false;
@@ -64,9 +67,10 @@ struct BenchArguments {
   std::string histogram;
 
   bool searches() const { return find_knee || !slo.empty(); }
-  // More than one load, or more than one server.
+  bool takes_turns() const { return !against.empty() || protocols.size() > 1; }
+  // More than one load, or more than one side of a comparison.
   bool has_points() const {
-    return searches() || !against.empty() || concurrencies.size() + rates.size() > 1;
+    return searches() || takes_turns() || concurrencies.size() + rates.size() > 1;
   }
 };
 

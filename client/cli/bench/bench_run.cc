@@ -187,15 +187,30 @@ bool DescribesProducts(load::RequestSpec spec) {
   return spec.ByteSizeLong() > 0;
 }
 
+// CLI11 knows of options, and not of how many values one has.
+Outcome CheckTurns(const BenchArguments& arguments) {
+  if (!arguments.takes_turns()) {
+    if (!arguments.rounds.has_value()) return std::nullopt;
+    return UsageFailure("--rounds is of --against, or of several protocols in --protocol");
+  }
+  if (arguments.searches() || arguments.ceiling || arguments.blas) {
+    return UsageFailure(
+        "--protocol has several, which take turns; drop --slo, --find-knee, --ceiling and --blas");
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 Outcome MeasureAll(const GlobalOptions& global, const BenchArguments& arguments,
                    load::Json& report) {
   if (arguments.null_bytes > 0 &&
       (!arguments.shapes.empty() || !arguments.workload.empty() || arguments.verify_fraction > 0 ||
+       arguments.protocols != std::vector<load::Protocol>{load::Protocol::kGemmd} ||
        DescribesProducts(arguments.shared))) {
     return UsageFailure("--null sends bytes, no products; drop what describes or checks products");
   }
+  if (Outcome failure = CheckTurns(arguments)) return failure;
   if (arguments.null_work > absl::ZeroDuration() && arguments.shared.call() == "stream") {
     return UsageFailure("--null-work is for unary calls; drop --call=stream");
   }
@@ -209,7 +224,7 @@ Outcome MeasureAll(const GlobalOptions& global, const BenchArguments& arguments,
   if (Outcome failure = record.Open(arguments)) return failure;
   BenchProgress progress(arguments.quiet);
   const InterruptGuard guard;
-  if (!arguments.against.empty()) {
+  if (arguments.takes_turns()) {
     return MeasureByTurns(global, arguments, progress, record, report);
   }
   BenchTarget bench;
@@ -228,7 +243,8 @@ Outcome MeasureAll(const GlobalOptions& global, const BenchArguments& arguments,
     bench.names = {absl::StrCat(
         "echo of ", arguments.null_bytes, " bytes", sizes.streamed ? ", streamed" : "",
         sizes.work.count() > 0 ? absl::StrCat(" after ", DurationText(arguments.null_work)) : "")};
-  } else if (Outcome failure = MakeMatmulTarget(global, arguments, report, bench)) {
+  } else if (Outcome failure =
+                 MakeMatmulTarget(global, arguments, arguments.protocols[0], report, bench)) {
     return failure;
   }
   Outcome failure = arguments.searches() ? MeasureSearch(arguments, bench, progress, record, report)

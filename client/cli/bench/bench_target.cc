@@ -106,7 +106,7 @@ std::string NameOf(const load::LoadOptions& options) {
 }
 
 Outcome MakeMatmulTarget(const GlobalOptions& global, const BenchArguments& arguments,
-                         load::Json& report, BenchTarget& target) {
+                         load::Protocol protocol, load::Json& report, BenchTarget& target) {
   load::Workload workload;
   if (Outcome failure = ReadWorkload(arguments, workload)) return failure;
   std::unique_ptr<client::Client> connection;
@@ -119,12 +119,15 @@ Outcome MakeMatmulTarget(const GlobalOptions& global, const BenchArguments& argu
     return UsageFailure(absl::StrCat("--streams is ", arguments.streams, ", and the server takes ",
                                      calls, " calls at once on a connection"));
   }
-  report["server"] = {{"address", global.server}, {"version", info->version()}};
+  report["server"] = {{"address", global.server},
+                      {"version", info->version()},
+                      {"protocol", std::string(load::Name(protocol))}};
   if (info->devices_size() > 0) {
     report["server"]["device"] =
         absl::StrCat(info->devices(0).name(), " ", info->devices(0).model());
   }
   load::MatmulTransportOptions options;
+  options.protocol = protocol;
   if (Outcome failure = ReadChannelOptions(global, options.channel)) return failure;
   options.channels = arguments.channels;
   options.streams = arguments.streams;

@@ -42,7 +42,7 @@ struct Measured {
 struct BenchTarget {
   std::unique_ptr<load::Transport> owned;
   load::MatmulTransport* matmul = nullptr;  // null for echoes
-  std::string server;                       // its name, where servers take turns; else empty
+  std::string server;                       // its name, where there are turns; else empty
   std::vector<double> weights;
   std::vector<load::EntryCost> costs;
   std::vector<std::string> names;
@@ -61,7 +61,7 @@ std::string NameOf(const load::LoadOptions& options);
 
 // Adds server and workload to the report.
 Outcome MakeMatmulTarget(const GlobalOptions& global, const BenchArguments& arguments,
-                         load::Json& report, BenchTarget& target);
+                         load::Protocol protocol, load::Json& report, BenchTarget& target);
 
 // With TLS where the server is called with TLS: what that costs is gRPC's.
 Outcome MakeEchoTarget(const GlobalOptions& global, const BenchArguments& arguments,

@@ -36,11 +36,17 @@ Outcome MakeTargets(const GlobalOptions& global, const BenchArguments& arguments
   for (const std::string& server : servers) {
     GlobalOptions one = global;
     one.server = server;
-    BenchTarget target;
-    target.server = NameAmong(targets, server);
-    if (Outcome failure = MakeMatmulTarget(one, arguments, report, target)) return failure;
-    targets.push_back(std::move(target));
-    described.push_back(std::exchange(report["server"], nullptr));
+    for (const load::Protocol protocol : arguments.protocols) {
+      BenchTarget target;
+      const bool is_plain = arguments.protocols.size() == 1 || protocol == load::Protocol::kGemmd;
+      target.server =
+          NameAmong(targets, is_plain ? server : absl::StrCat(server, " ", load::Name(protocol)));
+      if (Outcome failure = MakeMatmulTarget(one, arguments, protocol, report, target)) {
+        return failure;
+      }
+      targets.push_back(std::move(target));
+      described.push_back(std::exchange(report["server"], nullptr));
+    }
   }
   report["server"] = described[0];
   report["servers"] = std::move(described);
@@ -77,7 +83,9 @@ Outcome MeasureByTurns(const GlobalOptions& global, const BenchArguments& argume
   if (Outcome failure = MakeLoads(arguments, loads)) return failure;
   std::vector<BenchTarget> targets;
   if (Outcome failure = MakeTargets(global, arguments, report, targets)) return failure;
-  report["options"]["rounds"] = arguments.rounds;
+  constexpr int kRounds = 10;
+  const int rounds = arguments.rounds.value_or(kRounds);
+  report["options"]["rounds"] = rounds;
   load::Json comparisons = load::Json::array();
   for (load::LoadOptions& options : loads) {
     if (WasInterrupted()) break;
@@ -86,7 +94,7 @@ Outcome MeasureByTurns(const GlobalOptions& global, const BenchArguments& argume
       options.duration_ns = options.stability.window_ns;
     }
     std::vector<Measured> measured;
-    if (Outcome failure = MeasureRounds(options, arguments.rounds, targets, progress, measured)) {
+    if (Outcome failure = MeasureRounds(options, rounds, targets, progress, measured)) {
       return failure;
     }
     for (std::size_t i = 1; i < targets.size(); ++i) {

@@ -1,4 +1,5 @@
-// `gemm bench --against`: servers that take turns at the same loads, and how they differ.
+// `gemm bench --against`, or several protocols: sides that take turns at the same loads, and how
+// they differ.
 #pragma once
 
 #include "client/cli/bench/bench_options.h"
@@ -10,9 +11,9 @@
 
 namespace gemmd::cli {
 
-// Adds a point for each load and server, and a comparison of --server with each other one. The
-// order of the servers is reversed in each second round, so that a machine that grows slower or
-// quicker favours none of them.
+// Adds a point for each load and side, and a comparison of the first, --server by the first
+// protocol, with each other one. Their order is reversed in each second round, so that a machine
+// that grows slower or quicker favours none of them.
 Outcome MeasureByTurns(const GlobalOptions& global, const BenchArguments& arguments,
                        BenchProgress& progress, BenchRecord& record, load::Json& report);
 

@@ -35,6 +35,7 @@ constexpr char kExamples[] = R"(  gemm bench -c 1,2,4,8,16 -s 512x512x512 --html
   gemm bench -c 64 --channels 8 --ceiling --save before.json
   gemm bench -c 4 -s 256x256x256 --fail-on 'failed>1%,p99>5s'
   gemm bench --against localhost:50052 -c 4 -s 256x256x256 --rounds 20
+  gemm bench --protocol gemmd,oip -c 4 -s 1x4096x4096 --operands resident-b
   gemm bench diff before.json after.json
 )";
 
@@ -76,7 +77,7 @@ Outcome RunBench(const GlobalOptions& global, const BenchArguments& arguments,
   if (arguments.csv && global.json) return UsageFailure("--csv and --json exclude each other");
   if (arguments.explain) return RunExplain(global, arguments);
   std::vector<load::Condition> conditions;
-  if (Outcome failure = ReadConditions(arguments.fail_on, !arguments.against.empty(), conditions)) {
+  if (Outcome failure = ReadConditions(arguments.fail_on, arguments.takes_turns(), conditions)) {
     return failure;
   }
   if (Outcome failure = CheckOutputs(global, arguments)) return failure;

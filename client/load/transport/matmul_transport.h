@@ -1,4 +1,5 @@
-// Requests of a workload to a gemmd server, through the client library.
+// Requests of a workload to a gemmd server: through the client library, or as clients of Triton and
+// KServe send them.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +12,7 @@
 #include "client/load/results/findings.h"
 #include "client/load/transport.h"
 #include "client/load/transport/echo_transport.h"
+#include "client/load/transport/protocol.h"
 #include "client/load/workload.h"
 
 namespace gemmd::load {
@@ -18,6 +20,7 @@ namespace gemmd::load {
 inline constexpr int kMaxSharedPayloads = 16;
 
 struct MatmulTransportOptions {
+  Protocol protocol = Protocol::kGemmd;
   client::ChannelOptions channel;
   int channels = 1;                                   // connections; requests go in turn
   int streams = 1;                                    // on each, of those that are streamed
@@ -41,7 +44,8 @@ class MatmulTransport : public Transport {
   // Makes the operands and encodes them once, so that a request costs no copy of them, and
   // uploads those that are to be resident. Shared ones are registered, and one request at a time
   // uses each payload; the others wait for their turn. INVALID_ARGUMENT where a request is too
-  // large for one message; what the server answers to an upload or a registration.
+  // large for one message, or CheckOip() refuses it; what the server answers to an upload or a
+  // registration.
   static absl::StatusOr<std::unique_ptr<MatmulTransport>> Create(
       const Workload& workload, const MatmulTransportOptions& options);
 
