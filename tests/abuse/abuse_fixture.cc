@@ -71,6 +71,15 @@ std::uint64_t AbuseFixture::AllocatedBytes() const {
   return response.allocated_bytes();
 }
 
+std::uint64_t AbuseFixture::ReservedBytes() {
+  const auto admin = v1::Admin::NewStub(channel_);
+  grpc::ClientContext context;
+  v1::StatisticsResponse statistics;
+  const grpc::Status status = admin->Statistics(&context, {}, &statistics);
+  EXPECT_TRUE(status.ok()) << status.error_message();
+  return statistics.reserved_bytes();
+}
+
 void AbuseFixture::MultiplyAsANewClient() const {
   PoliteClient client(server_.address());
   client.Multiply();

@@ -25,6 +25,14 @@ class AbuseFixture : public ::testing::Test {
                         std::uint64_t most_growth_bytes = kMostGrowthBytes);
   void TearDown() override;
 
+  // Bytes that requests hold by the server's account.
+  std::uint64_t ReservedBytes();
+  // Returns once no request holds memory; the polite client's come and go.
+  void AwaitFreeMemory() {
+    while (ReservedBytes() != 0) {
+    }
+  }
+
   ServerProcess server_;
   // The abuser's channel, which it lets go at the test's end.
   std::shared_ptr<grpc::Channel> channel_ = server_.NewChannel();

@@ -13,8 +13,6 @@
 namespace gemmd::testing {
 namespace {
 
-constexpr char kMatmul[] = "/gemmd.v1.Gemm/Matmul";
-constexpr char kMatmulStream[] = "/gemmd.v1.Gemm/MatmulStream";
 constexpr char kUpload[] = "/gemmd.v1.Operands/Upload";
 constexpr char kFindMissing[] = "/gemmd.v1.Operands/FindMissing";
 constexpr char kDownload[] = "/gemmd.v1.Operands/Download";
@@ -42,7 +40,9 @@ void ResetCalls(const Abuser& abuser) {
   for (int i = 0; i < 8; ++i) connections.push_back(abuser.Connect());
   for (int i = 0; i < 100; ++i) {
     for (const auto& each : connections) {
-      if (!each->BeginAndReset(kMatmul, 100)) return;
+      for (const char* method : kUnaryProducts) {
+        if (!each->BeginAndReset(method, 50)) return;
+      }
     }
   }
 }
@@ -50,7 +50,7 @@ void ResetCalls(const Abuser& abuser) {
 void SendHalfMessages(const Abuser& abuser) {
   const auto connection = abuser.Connect();
   const std::string half = RawMessage(false, std::string(1010000, '\0')).substr(0, 50000);
-  for (const char* method : {kMatmul, kStatistics, kUpload, kFindMissing}) {
+  for (const char* method : {kMatmul, kModelInfer, kStatistics, kUpload, kFindMissing}) {
     connection->Send(connection->Begin(method), half, false);
   }
   connection->ReceiveEnd(1);
@@ -58,8 +58,10 @@ void SendHalfMessages(const Abuser& abuser) {
 
 void LeaveAnswersUnread(const Abuser& abuser) {
   const auto connection = abuser.ConnectUnread();
-  const std::string product = OuterProduct(512);
-  for (int i = 0; i < 20; ++i) connection->Send(connection->Begin(kMatmul), product, true);
+  for (const char* method : kAllProducts) {
+    const std::string product = OuterProduct(method, 512);
+    for (int i = 0; i < 5; ++i) connection->Send(connection->Begin(method), product, true);
+  }
   connection->ReceiveEnd(0);
 }
 
@@ -67,7 +69,7 @@ void OpenStreams(const Abuser& abuser) {
   std::vector<std::unique_ptr<RawConnection>> connections;
   for (int i = 0; i < 20; ++i) {
     connections.push_back(abuser.Connect());
-    for (int j = 0; j < 24; ++j) connections.back()->Begin(kMatmulStream);
+    for (int j = 0; j < 24; ++j) connections.back()->Begin(kStreamedProducts[j % 2]);
   }
   connections.back()->ReceiveEnd(0);
 }
@@ -100,9 +102,11 @@ void SendBadHeaders(const Abuser& abuser) {
 
 void SendCompressed(const Abuser& abuser) {
   const auto connection = abuser.Connect();
-  const std::uint32_t call = connection->Begin(kMatmul, {{"grpc-encoding", "gzip"}});
-  connection->Send(call, RawMessage(true, std::string(100000, '\0')), true);
-  connection->ReceiveEnd(call);
+  for (const char* method : kAllProducts) {
+    const std::uint32_t call = connection->Begin(method, {{"grpc-encoding", "gzip"}});
+    connection->Send(call, RawMessage(true, std::string(100000, '\0')), true);
+    connection->ReceiveEnd(call);
+  }
 }
 
 void AskForMany(const Abuser& abuser) {
@@ -138,9 +142,9 @@ void HoldHalfChunks(const Abuser& abuser) {
   std::vector<std::thread> senders;
   for (int i = 0; i < 10; ++i) {
     connections.push_back(abuser.Connect());
-    senders.emplace_back([connection = connections.back().get()] {
-      connection->SendAsAllowed(connection->Begin(kMatmulStream), RawMessageStart(kChunk),
-                                kChunk / 2);
+    senders.emplace_back([i, connection = connections.back().get()] {
+      connection->SendAsAllowed(connection->Begin(kStreamedProducts[i % 2]),
+                                RawMessageStart(kChunk), kChunk / 2);
     });
   }
   for (std::thread& each : senders) each.join();
@@ -155,7 +159,7 @@ void HideHalfChunks(const Abuser& abuser) {
   std::vector<std::uint32_t> calls;
   for (int i = 0; i < 10; ++i) {
     connections.push_back(abuser.Connect());
-    calls.push_back(connections.back()->Begin(kMatmulStream));
+    calls.push_back(connections.back()->Begin(kStreamedProducts[i % 2]));
   }
   for (int piece = 0; piece < kPieces; ++piece) {
     for (std::size_t i = 0; i < connections.size(); ++i) {
@@ -174,7 +178,8 @@ void SendNoise(const Abuser& abuser) {
   const auto connection = abuser.Connect();
   std::string bytes(20000, '\0');
   for (char& byte : bytes) byte = static_cast<char>(random());
-  for (const char* method : {kMatmul, kMatmulStream, kUpload, kDownload}) {
+  for (const char* method :
+       {kMatmul, kMatmulStream, kModelInfer, kModelStreamInfer, kUpload, kDownload}) {
     connection->Send(connection->Begin(method), RawMessage(false, bytes), true);
   }
   connection->ReceiveEnd(1);
@@ -182,7 +187,25 @@ void SendNoise(const Abuser& abuser) {
 
 }  // namespace
 
-std::string OuterProduct(std::uint64_t n) {
+inference::ModelInferRequest OuterInfer(std::uint64_t n) {
+  inference::ModelInferRequest request;
+  request.set_model_name("matmul_fp32");
+  for (const char* name : {"A", "B"}) {
+    auto* const input = request.add_inputs();
+    input->set_name(name);
+    input->set_datatype("FP32");
+    const auto size = static_cast<std::int64_t>(n);
+    input->add_shape(name[0] == 'A' ? size : 1);
+    input->add_shape(name[0] == 'A' ? 1 : size);
+    request.add_raw_input_contents(std::string(n * 4, '\0'));
+  }
+  return request;
+}
+
+std::string OuterProduct(const std::string& method, std::uint64_t n) {
+  if (method == kModelInfer || method == kModelStreamInfer) {
+    return RawMessage(false, OuterInfer(n).SerializeAsString());
+  }
   v1::MatmulRequest request;
   for (const v1::OperandName name : {v1::A, v1::B}) {
     v1::Operand* const operand = name == v1::A ? request.mutable_header()->mutable_a()
@@ -194,7 +217,11 @@ std::string OuterProduct(std::uint64_t n) {
     chunk->set_operand(name);
     chunk->set_data(std::string(n * 4, '\0'));
   }
-  return RawMessage(false, request.SerializeAsString());
+  if (method == kMatmul) return RawMessage(false, request.SerializeAsString());
+  v1::MatmulStreamRequest streamed;
+  streamed.mutable_begin()->mutable_header()->Swap(request.mutable_header());
+  streamed.mutable_begin()->mutable_payload()->Swap(request.mutable_payload());
+  return RawMessage(false, streamed.SerializeAsString());
 }
 
 Abuser::Abuser(std::string server, std::string source) : server_(std::move(server)) {

@@ -7,12 +7,25 @@
 #include <string>
 #include <vector>
 
+#include "inference/grpc_service.pb.h"
 #include "tests/abuse/raw_http2.h"
 
 namespace gemmd::testing {
 
-// A message that asks for the product of a column and a row: n * n f32 results of 2 * n elements.
-std::string OuterProduct(std::uint64_t n);
+// The methods that multiply.
+inline constexpr char kMatmul[] = "/gemmd.v1.Gemm/Matmul";
+inline constexpr char kMatmulStream[] = "/gemmd.v1.Gemm/MatmulStream";
+inline constexpr char kModelInfer[] = "/inference.GRPCInferenceService/ModelInfer";
+inline constexpr char kModelStreamInfer[] = "/inference.GRPCInferenceService/ModelStreamInfer";
+inline constexpr const char* kUnaryProducts[] = {kMatmul, kModelInfer};
+inline constexpr const char* kStreamedProducts[] = {kMatmulStream, kModelStreamInfer};
+inline constexpr const char* kAllProducts[] = {kMatmul, kModelInfer, kMatmulStream,
+                                               kModelStreamInfer};
+
+// A message of one of these methods that asks for the product of a column and a row: n * n f32
+// results of 2 * n elements.
+std::string OuterProduct(const std::string& method, std::uint64_t n);
+inference::ModelInferRequest OuterInfer(std::uint64_t n);
 
 // An attacker at one address. It waits for 2 s at most.
 class Abuser {

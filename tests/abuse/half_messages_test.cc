@@ -9,6 +9,7 @@
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "gtest/gtest.h"
 #include "tests/abuse/abuse_fixture.h"
+#include "tests/abuse/attacks.h"
 #include "tests/abuse/raw_http2.h"
 #include "tests/testing/wire.h"
 
@@ -79,9 +80,9 @@ class SlowMessagesTest : public testing::AbuseFixture {
 
 TEST_F(SlowMessagesTest, AreFewOfOneClient) {
   std::vector<std::unique_ptr<testing::RawConnection>> connections;
-  for (int i = 0; i < 2; ++i) {
+  for (const char* method : testing::kUnaryProducts) {
     connections.push_back(std::make_unique<testing::RawConnection>(server_.address()));
-    connections.back()->Send(connections.back()->Begin(kMethods[0]), HalfMessage(), false);
+    connections.back()->Send(connections.back()->Begin(method), HalfMessage(), false);
   }
   std::string answer;
   // Either may be the one too many.
@@ -93,8 +94,8 @@ TEST_F(SlowMessagesTest, AreFewOfOneClient) {
       << testing::RawHeader(answer, "grpc-message");
 }
 
-constexpr const char* kStream = "/gemmd.v1.Gemm/MatmulStream";
-constexpr const char* kOther = "/inference.GRPCInferenceService/ModelStreamInfer";
+using testing::kMatmulStream;
+using testing::kModelStreamInfer;
 
 // On streams that have no request, whose messages the server does not know of until they are whole.
 class HalfChunksTest : public testing::AbuseFixture {
@@ -127,8 +128,9 @@ TEST_F(HalfChunksTest, EndTheirConnectionAndNoOther) {
     EXPECT_TRUE(gemm->Matmul(&once, product, &response).ok());
   }
   testing::RawConnection idle(server_.address());
-  idle.Begin(kStream);
-  for (const auto& [method, source] : {std::pair{kStream, "127.0.3.1"}, {kOther, "127.0.4.1"}}) {
+  idle.Begin(kMatmulStream);
+  for (const auto& [method, source] :
+       {std::pair{+kMatmulStream, "127.0.3.1"}, {+kModelStreamInfer, "127.0.4.1"}}) {
     testing::RawConnection::Options from_elsewhere;
     from_elsewhere.source = source;  // which opens no other connection for a while then
     testing::RawConnection half(server_.address(), from_elsewhere);
@@ -162,20 +164,23 @@ class ManyHalfChunksTest : public testing::AbuseFixture {
 // The message that is said to come is far beyond the largest, which gRPC finds when it is whole.
 TEST_F(ManyHalfChunksTest, EndTheConnectionThatKeepsTheMost) {
   testing::RawConnection::Options options;
-  options.source = "127.0.3.1";
-  std::vector<std::unique_ptr<testing::RawConnection>> connections;
-  for (const std::size_t mebibytes : {6, 9, 6}) {
-    connections.push_back(std::make_unique<testing::RawConnection>(server_.address(), options));
-    const std::uint32_t stream = connections.back()->Begin(kStream);
-    const std::size_t bytes = mebibytes << 20;
-    EXPECT_EQ(connections.back()->SendAsAllowed(stream, testing::RawMessageStart(~0U), bytes),
-              bytes);
+  for (const auto& [method, source] :
+       {std::pair{+kMatmulStream, "127.0.3.1"}, {+kModelStreamInfer, "127.0.4.1"}}) {
+    options.source = source;
+    std::vector<std::unique_ptr<testing::RawConnection>> connections;
+    for (const std::size_t mebibytes : {6, 9, 6}) {
+      connections.push_back(std::make_unique<testing::RawConnection>(server_.address(), options));
+      const std::uint32_t stream = connections.back()->Begin(method);
+      const std::size_t bytes = mebibytes << 20;
+      EXPECT_EQ(connections.back()->SendAsAllowed(stream, testing::RawMessageStart(~0U), bytes),
+                bytes);
+    }
+    std::string answer;
+    while (connections[1]->Receive(&answer)) {
+    }
+    connections[0]->Begin("/no.such.Service/Method");
+    EXPECT_EQ(testing::RawHeader(connections[0]->ReceiveEnd(3), "grpc-status"), "12") << method;
   }
-  std::string answer;
-  while (connections[1]->Receive(&answer)) {
-  }
-  connections[0]->Begin("/no.such.Service/Method");
-  EXPECT_EQ(testing::RawHeader(connections[0]->ReceiveEnd(3), "grpc-status"), "12");
 }
 
 }  // namespace

@@ -85,11 +85,13 @@ TEST_F(HeldMemoryTest, ByHeadersAloneIsGivenBack) {
   ExpectOthersAreServed();
 }
 
-// Each request of some 24 KB asks for an answer of 9 MiB.
+// Each request of some 12 KB asks for an answer of 9 MiB.
 TEST_F(HeldMemoryTest, ByAnswersThatNobodyReadsIsGivenBack) {
-  for (int i = 0; i < kAddresses * kMany; ++i) {
-    testing::RawConnection& connection = *connections_[i % kAddresses];
-    connection.Send(connection.Begin("/gemmd.v1.Gemm/Matmul"), testing::OuterProduct(1500), true);
+  for (int i = 0; i < kMany; ++i) {
+    const char* const method = testing::kUnaryProducts[i % 2];
+    for (const auto& connection : connections_) {
+      connection->Send(connection->Begin(method), testing::OuterProduct(method, 1500), true);
+    }
   }
   AwaitFull();
   ExpectOthersAreServed();

@@ -28,6 +28,7 @@ class IdleStreamsTest : public testing::AbuseFixture {
 TEST_F(IdleStreamsTest, HoldNoThreads) {
   for (const char* method : {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo",
                              "/grpc.health.v1.Health/Watch", "/gemmd.v1.Gemm/MatmulStream",
+                             "/inference.GRPCInferenceService/ModelStreamInfer",
                              "/gemmd.v1.Operands/Upload", "/no.such.Service/Method"}) {
     const std::ptrdiff_t before = Threads();
     std::vector<std::unique_ptr<testing::RawConnection>> connections;

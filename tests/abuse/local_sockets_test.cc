@@ -14,7 +14,6 @@
 namespace gemmd {
 namespace {
 
-constexpr char kMatmul[] = "/gemmd.v1.Gemm/Matmul";
 constexpr char kStream[] = "/gemmd.v1.Gemm/MatmulStream";
 
 class LocalSocketsTest : public ::testing::Test {
@@ -107,7 +106,7 @@ class ResetCallsTest : public LocalSocketsTest {
 TEST_F(ResetCallsTest, EndTheirConnection) {
   testing::RawConnection connection(server_.address());
   int sent = 0;
-  while (sent < 1000000 && connection.BeginAndReset(kMatmul, 100)) sent += 100;
+  while (sent < 1000000 && connection.BeginAndReset(testing::kMatmul, 100)) sent += 100;
   EXPECT_LT(sent, 1000000);
 }
 
@@ -122,7 +121,8 @@ TEST_F(UnreadAnswersTest, EndTheirConnection) {
   options.stream_window = options.window = 0x7fffffff;
   testing::RawConnection connection(server_.address(), options);
   for (int i = 0; i < 4; ++i) {
-    connection.Send(connection.Begin(kMatmul), testing::OuterProduct(512), true);
+    connection.Send(connection.Begin(testing::kMatmul),
+                    testing::OuterProduct(testing::kMatmul, 512), true);
   }
   connection.AwaitClose();
 }

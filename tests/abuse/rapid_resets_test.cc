@@ -30,8 +30,9 @@ class RapidResetsTest : public testing::AbuseFixture {
 // Without a bound each takes some ten kilobytes, for seconds: the fixture looks at memory. gRPC
 // reads thousands of them before it tells of one.
 TEST_F(RapidResetsTest, FillNoMemory) {
-  for (const char* method :
-       {"/gemmd.v1.Gemm/Matmul", "/grpc.health.v1.Health/Check", "/no.such.Service/Method"}) {
+  for (const char* method : {"/gemmd.v1.Gemm/Matmul", "/inference.GRPCInferenceService/ModelInfer",
+                             "/inference.GRPCInferenceService/ModelStreamInfer",
+                             "/grpc.health.v1.Health/Check", "/no.such.Service/Method"}) {
     std::thread other([&] { Reset(method, 20000); });
     Reset(method, 20000);
     other.join();

@@ -10,6 +10,7 @@
 #include "google/protobuf/message.h"
 #include "gtest/gtest.h"
 #include "tests/abuse/abuse_fixture.h"
+#include "tests/abuse/attacks.h"
 #include "tests/abuse/raw_http2.h"
 
 namespace gemmd {
@@ -116,6 +117,21 @@ TEST_F(StalledPayloadTest, OfALongChunkThatComesOverAStreamDoesNot) {
   const std::string answer = AnswerToLongChunk("/gemmd.v1.Gemm/MatmulStream", begin, chunk);
   EXPECT_EQ(answer.find("stall_timeout_ms"), std::string::npos);
   EXPECT_NE(answer.find("payload of b "), std::string::npos) << answer;
+}
+
+// A request of the Open Inference Protocol is one message, however long that takes.
+TEST_F(StalledPayloadTest, OfALongRequestThatComesOverAStreamDoesNot) {
+  inference::ModelInferRequest first = testing::OuterInfer(2);
+  first.set_id("first");
+  inference::ModelInferRequest second = testing::OuterInfer(2);
+  second.set_id("second");
+  second.mutable_inputs(1)->set_shape(0, 1000);
+  second.mutable_inputs(1)->set_shape(1, 1000);
+  second.set_raw_input_contents(1, std::string(kLongChunk, 'x'));
+  // The second one's end is in a message: its A has one column.
+  const std::string answer = AnswerToLongChunk(testing::kModelStreamInfer, first, second);
+  EXPECT_EQ(answer.find("stall_timeout_ms"), std::string::npos);
+  EXPECT_NE(answer.find("op(A) is 2 x 1 and op(B) is 1000 x 1000"), std::string::npos) << answer;
 }
 
 }  // namespace

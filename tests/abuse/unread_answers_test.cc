@@ -12,44 +12,29 @@
 namespace gemmd {
 namespace {
 
-constexpr const char* kMatmul = "/gemmd.v1.Gemm/Matmul";
-
 class UnreadAnswersTest : public testing::AbuseFixture {
  protected:
   UnreadAnswersTest()
       : AbuseFixture(
             {"--limits.stall-timeout-ms=1000", "--limits.min-bytes-per-second=100000000"}) {}
 
-  // Returns once no request holds memory; the polite client's come and go.
-  void AwaitFreeMemory() {
-    while (ReservedBytes() != 0) {
-    }
-  }
   // Returns once requests hold so much memory.
   void AwaitReserved(std::uint64_t bytes) {
     while (ReservedBytes() < bytes) {
     }
-  }
-
- private:
-  std::uint64_t ReservedBytes() {
-    const auto admin = v1::Admin::NewStub(channel_);
-    grpc::ClientContext context;
-    v1::StatisticsResponse statistics;
-    EXPECT_TRUE(admin->Statistics(&context, {}, &statistics).ok());
-    return statistics.reserved_bytes();
   }
 };
 
 TEST_F(UnreadAnswersTest, HeldBackByFlowControlEndTheirCall) {
   testing::RawConnection::Options options;
   options.stream_window = 0;
-  testing::RawConnection connection(server_.address(), options);
-  const std::uint32_t call = connection.Begin(kMatmul);
-  connection.Send(call, testing::OuterProduct(512), true);
-  const std::string answer = connection.ReceiveEnd(call);
-  EXPECT_TRUE(testing::IsReset(answer, call));
-  AwaitFreeMemory();
+  for (const char* method : testing::kAllProducts) {
+    testing::RawConnection connection(server_.address(), options);
+    const std::uint32_t call = connection.Begin(method);
+    connection.Send(call, testing::OuterProduct(method, 512), true);
+    EXPECT_TRUE(testing::IsReset(connection.ReceiveEnd(call), call)) << method;
+    AwaitFreeMemory();
+  }
 }
 
 // Bytes that were written to the connection hold memory as long as that lasts.
@@ -57,15 +42,17 @@ TEST_F(UnreadAnswersTest, ThatFillAConnectionEndIt) {
   testing::RawConnection::Options options;
   options.stream_window = options.window = 0x7fffffff;
   options.receive_buffer = 4096;
-  testing::RawConnection connection(server_.address(), options);
-  constexpr std::uint64_t kSize = 1500;
-  for (int i = 0; i < 4; ++i) {
-    connection.Send(connection.Begin(kMatmul), testing::OuterProduct(kSize), true);
-  }
-  AwaitReserved(kSize * kSize * sizeof(float));
-  AwaitFreeMemory();
-  std::string answer;
-  while (connection.Receive(&answer)) {
+  for (const char* method : testing::kUnaryProducts) {
+    testing::RawConnection connection(server_.address(), options);
+    constexpr std::uint64_t kSize = 1500;
+    for (int i = 0; i < 4; ++i) {
+      connection.Send(connection.Begin(method), testing::OuterProduct(method, kSize), true);
+    }
+    AwaitReserved(kSize * kSize * sizeof(float));
+    AwaitFreeMemory();
+    std::string answer;
+    while (connection.Receive(&answer)) {
+    }
   }
 }
 
@@ -74,7 +61,7 @@ TEST_F(UnreadAnswersTest, OfDownloadsEndToo) {
   {
     const auto gemm = v1::Gemm::NewStub(channel_);
     v1::MatmulRequest request;
-    const std::string bytes = testing::OuterProduct(512);
+    const std::string bytes = testing::OuterProduct(testing::kMatmul, 512);
     ASSERT_TRUE(request.ParseFromArray(bytes.data() + 5, static_cast<int>(bytes.size() - 5)));
     request.mutable_header()->mutable_keep_result();
     grpc::ClientContext context;
