@@ -228,6 +228,17 @@ class Mapper {
     return absl::OkStatus();
   }
 
+  absl::Status CheckB() {
+    if (of(InferInput::kB).wire->shape_size() > 2) {
+      return ShapeError(InferInput::kB,
+                        "it must have 2 dimensions: B is one matrix for all rows of A. Multiply a "
+                        "stack of B by a request for each of its matrices, of which one "
+                        "ModelStreamInfer carries many at a time");
+    }
+    if (absl::Status s = CheckDimensions(InferInput::kB, 2, 2); !s.ok()) return s;
+    return SetMatrix(InferInput::kB);
+  }
+
   absl::Status CheckShapes() {
     // A stack of matrices A is one of their rows, which a transposed A is not.
     const int most = call().transpose_a ? 2 : kMostDimensions;
@@ -235,8 +246,7 @@ class Mapper {
     if (status.ok()) status = SetMatrix(InferInput::kA);
     if (!status.ok()) return status;
     if (of(InferInput::kB).is_there()) {
-      status = CheckDimensions(InferInput::kB, 2, 2);
-      if (status.ok()) status = SetMatrix(InferInput::kB);
+      status = CheckB();
       if (!status.ok()) return status;
     } else {
       of(InferInput::kB).rows = model_.resident->rows;

@@ -3,12 +3,15 @@
 
 #include <cstring>
 #include <functional>
+#include <random>
 #include <string>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "tests/server/rpc/infer_request_check.h"
 
 namespace gemmd {
 namespace {
@@ -275,6 +278,17 @@ TEST_F(InferRequestTest, ScalesLieBehindTheirMatrix) {
   EXPECT_THAT(Refusal(Matmul(DataType::kInt8)), HasSubstr("must come as input 'A' does"));
 }
 
+// numpy.matmul would multiply each A by its B.
+TEST_F(InferRequestTest, AStackOfBIsRefusedAndSaysWhatWorks) {
+  Add("A", {2, 1, 3}, std::string(24, 'a'));
+  Add("B", {2, 3, 1}, std::string(24, 'b'));
+  EXPECT_EQ(
+      Refusal(),
+      "unexpected shape [2,3,1] of input 'B' for model \"matmul\"; it must have 2 dimensions: "
+      "B is one matrix for all rows of A. Multiply a stack of B by a request for each of its "
+      "matrices, of which one ModelStreamInfer carries many at a time");
+}
+
 TEST_F(InferRequestTest, AResultThatNoAnswerCarriesIsRefused) {
   Add("A", {512, 1}, std::string(2048, 'a'));
   Add("B", {1, 513}, std::string(2052, 'b'));
@@ -306,6 +320,43 @@ TEST_F(InferRequestTest, LongTextsAreNotRepeated) {
   EXPECT_LT(Refusal().size(), 1000U);
   request_.set_id(std::string(kMostIdBytes + 1, 'x'));
   EXPECT_EQ(Refusal(), "id has 1025 bytes; it may have 1024");
+}
+
+// Bytes that are close to a request, as the fuzzer makes many more of them.
+TEST_F(InferRequestTest, BytesAreRefusedOrTheProductThatTheySay) {
+  request_.set_model_name("matmul_fp32");
+  Add("A", {2, 3}, std::string(24, 'a'));
+  Add("B", {3, 2}, std::string(24, 'b'));
+  Add("C", {2, 2}, std::string(16, 'c'));
+  (*request_.mutable_parameters())["transpose_b"].set_bool_param(false);
+  const std::string whole = request_.SerializeAsString();
+  std::mt19937_64 random(20261129);
+  int taken = 0;
+  constexpr int kRuns = 20000;
+  for (int i = 0; i < kRuns; ++i) {
+    std::string bytes = whole;
+    for (auto changes = random() % 4; changes > 0; --changes) {
+      const std::size_t at = random() % bytes.size();
+      switch (random() % 3) {
+        case 0:
+          bytes[at] = static_cast<char>(random());
+          break;
+        case 1:
+          bytes.erase(at, 1);
+          break;
+        default:
+          bytes.insert(at, 1, static_cast<char>(random()));
+      }
+    }
+    bool is_taken = false;
+    const int model = i % testing::kInferCheckModels;
+    ASSERT_EQ(testing::WhatIsWrong(model, bytes, random() % bytes.size(), &is_taken), "")
+        << "model " << model << ", run " << i << "\n"
+        << absl::CHexEscape(bytes);
+    if (is_taken) ++taken;
+  }
+  EXPECT_GT(taken, 500);
+  EXPECT_LT(taken, kRuns / 2);
 }
 
 }  // namespace
