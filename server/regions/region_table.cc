@@ -37,15 +37,14 @@ absl::Status CheckName(const std::string& name, const RegionOptions& options) {
         absl::StrCat("posix.name has ", name.size(), " bytes; it must be 1 to ", kMaxNameBytes,
                      " of A-Z a-z 0-9 . _ -, without a slash or two dots in a row"));
   }
-  const bool is_others =
-      std::any_of(options.other_prefixes.begin(), options.other_prefixes.end(),
+  const std::vector<std::string>& prefixes = options.name_prefixes;
+  const bool has_one =
+      std::any_of(prefixes.begin(), prefixes.end(),
                   [&name](const std::string& each) { return absl::StartsWith(name, each); });
-  if (is_others || absl::StartsWith(name, options.name_prefix)) return absl::OkStatus();
+  if (has_one) return absl::OkStatus();
   return absl::PermissionDeniedError(
       absl::StrCat("posix.name is ", Quoted(name), "; this server takes names that begin with \"",
-                   absl::StrJoin(options.other_prefixes, "\" or \""),
-                   options.other_prefixes.empty() ? "" : "\" or \"", options.name_prefix,
-                   "\" (shared_memory.name_prefix)"));
+                   absl::StrJoin(prefixes, "\" or \""), "\" (shared_memory.name_prefix)"));
 }
 
 absl::Status CheckSize(absl::string_view field, std::uint64_t bytes) {
@@ -194,11 +193,11 @@ void RegionTable::EndLate() {
 
 void RegionTable::LookRound() {
   EndLate();
-  if (!options_.name_prefix.empty()) RemoveAbandonedObjects(options_.name_prefix);
+  if (!options_.name_prefixes.empty()) RemoveAbandonedObjects(options_.name_prefixes.front());
 }
 
 absl::Status RegionTable::CheckOn() const {
-  if (!options_.name_prefix.empty()) return absl::OkStatus();
+  if (!options_.name_prefixes.empty()) return absl::OkStatus();
   return absl::FailedPreconditionError(
       "shared memory is off on this server (shared_memory.name_prefix is empty)");
 }

@@ -23,9 +23,10 @@
 namespace gemmd {
 
 struct RegionOptions {
-  std::string name_prefix;                  // of POSIX objects; empty: no region is taken
-  std::vector<std::string> other_prefixes;  // of objects of others' clients
-  bool cuda_ipc = false;                    // whether memory of GPUs is taken too
+  // Of POSIX objects' names. The first is of gemmd's own clients, whose abandoned objects the table
+  // removes; none: no region is taken.
+  std::vector<std::string> name_prefixes;
+  bool cuda_ipc = false;  // whether memory of GPUs is taken too
   std::uint64_t max_regions = 0;
   std::uint64_t max_bytes = 0;  // of all together, in use or registered
   // The limits of each tenant.

@@ -176,12 +176,7 @@ MatmulSession::Options SessionOptions(const config::Limits& limits) {
 RegionOptions SharedMemoryOptions(const config::SharedMemory& config, Quotas* quotas) {
   RegionOptions options;
   options.quotas = quotas;
-  const std::vector<std::string> prefixes =
-      absl::StrSplit(config.name_prefix(), ',', absl::SkipEmpty());
-  if (!prefixes.empty()) {
-    options.name_prefix = prefixes.front();
-    options.other_prefixes.assign(prefixes.begin() + 1, prefixes.end());
-  }
+  options.name_prefixes = absl::StrSplit(config.name_prefix(), ',', absl::SkipEmpty());
   options.cuda_ipc = config.cuda_ipc() == "on";
   options.max_regions = static_cast<std::uint64_t>(config.max_regions());
   options.max_bytes = static_cast<std::uint64_t>(config.max_bytes());

@@ -260,7 +260,8 @@ v1::ServerInfoResponse AdminService::Info() const {
     EncodeDevice(each.device, info.add_devices());
   }
   info.set_draining(sources_.router->draining());
-  info.set_shared_memory_prefix(sources_.regions->options().name_prefix);
+  const std::vector<std::string>& prefixes = sources_.regions->options().name_prefixes;
+  if (!prefixes.empty()) info.set_shared_memory_prefix(prefixes.front());
   return info;
 }
 

@@ -154,7 +154,7 @@ void InferenceService::ServeServer() {
           response.add_extensions(each);
         }
         const RegionOptions& shared = parts_.regions->options();
-        const bool is_shared = !shared.name_prefix.empty();
+        const bool is_shared = !shared.name_prefixes.empty();
         if (is_shared) response.add_extensions("system_shared_memory");
         if (is_shared && shared.cuda_ipc) response.add_extensions("cuda_shared_memory");
         return response;

@@ -36,7 +36,7 @@ class SharedOperandsTest : public ::testing::Test {
 
   static RegionOptions Options() {
     RegionOptions options;
-    options.name_prefix = "gemmd-test-";
+    options.name_prefixes = {"gemmd-test-"};
     options.max_regions = 8;
     options.max_bytes = 1 << 20;
     options.default_lease = options.max_lease = 1000000000;

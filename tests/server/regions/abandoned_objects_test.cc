@@ -78,8 +78,10 @@ TEST(AbandonedObjects, AreThoseOfThePrefixThatPromiseALock) {
 
 TEST(AbandonedObjects, AreLookedForByARegionTable) {
   RegionOptions options;
-  options.name_prefix = UniqueName("gemmd-test-");
-  Object alive(options.name_prefix + "a.flock", true);
+  options.name_prefixes = {UniqueName("gemmd-test-"), UniqueName("others-")};
+  Object alive(options.name_prefixes[0] + "a.flock", true);
+  // Other clients' objects are not known to end with their client.
+  const Object others(options.name_prefixes[1] + "a.flock", false);
   FakeClock clock;
   RegionTable table(options, {}, &clock, std::chrono::milliseconds(0));
   table.LookRound();
@@ -87,6 +89,7 @@ TEST(AbandonedObjects, AreLookedForByARegionTable) {
   alive.Die();
   table.LookRound();
   EXPECT_FALSE(alive.exists());
+  EXPECT_TRUE(others.exists());
 }
 
 }  // namespace

@@ -3,9 +3,7 @@
 #include <string>
 
 #include "gtest/gtest.h"
-#include "tests/testing/fake_clock.h"
-#include "tests/testing/fake_device.h"
-#include "tests/testing/shared_file.h"
+#include "tests/server/regions/regions_fixture.h"
 
 namespace gemmd {
 namespace {
@@ -13,27 +11,12 @@ namespace {
 using absl::StatusCode;
 using Kind = NamedRegions::Kind;
 
-constexpr std::uint64_t kFileBytes = 8192;
-
-class NamedRegionsTest : public ::testing::Test {
+class NamedRegionsTest : public RegionsFixture {
  protected:
-  static RegionOptions Options() {
-    RegionOptions options;
-    options.name_prefix = "gemmd-test-";
-    options.max_regions = 2;
-    options.max_bytes = 3 * kFileBytes;
-    options.default_lease = 1000;
-    options.max_lease = 5000;
-    return options;
-  }
   StatusCode Register(const Tenant& tenant, const std::string& name) {
     return regions_.Register(tenant, name, "/" + file_.name(), 0, kFileBytes).code();
   }
 
-  testing::FakeClock clock_;
-  testing::FakeDevice device_{&clock_, 1 << 20, 1};
-  testing::SharedFile file_{kFileBytes};
-  RegionTable table_{Options(), {&device_}, &clock_, std::chrono::milliseconds(0)};
   NamedRegions regions_{&table_};
   const Tenant a_ = *Tenant::Named("a");
   const Tenant b_ = *Tenant::Named("b");

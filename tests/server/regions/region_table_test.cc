@@ -9,9 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
-#include "tests/testing/fake_clock.h"
-#include "tests/testing/fake_device.h"
-#include "tests/testing/shared_file.h"
+#include "tests/server/regions/regions_fixture.h"
 
 namespace gemmd {
 namespace {
@@ -20,34 +18,18 @@ using absl::StatusCode;
 using testing::SharedFile;
 
 constexpr std::uint64_t kMax = std::numeric_limits<std::uint64_t>::max();
-constexpr std::uint64_t kFileBytes = 8192;
 
-class RegionTableTest : public ::testing::Test {
+class RegionTableTest : public RegionsFixture {
  protected:
-  static RegionOptions Options() {
-    RegionOptions options;
-    options.name_prefix = "gemmd-test-";
-    options.max_regions = 2;
-    options.max_bytes = 3 * kFileBytes;
-    options.default_lease = 1000;
-    options.max_lease = 5000;
-    return options;
-  }
-
   PosixRegion Whole() const { return {file_.name(), 0, kFileBytes}; }
   StatusCode RegisterCode(const PosixRegion& region, std::optional<TimeNs> lease = std::nullopt) {
     return table_.Register(region, lease).status().code();
   }
-
-  testing::FakeClock clock_;
-  testing::FakeDevice device_{&clock_, 1 << 20, 1};
-  SharedFile file_{kFileBytes};
-  RegionTable table_{Options(), {&device_}, &clock_, std::chrono::milliseconds(0)};
 };
 
 TEST_F(RegionTableTest, NothingIsTakenWithoutAPrefix) {
   RegionOptions options = Options();
-  options.name_prefix.clear();
+  options.name_prefixes.clear();
   RegionTable off(options, {&device_}, &clock_, std::chrono::milliseconds(0));
   EXPECT_EQ(off.Register(Whole(), std::nullopt).status().code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(off.Use("a.shared", "x").status().code(), StatusCode::kFailedPrecondition);
@@ -62,6 +44,18 @@ TEST_F(RegionTableTest, NamesAreCheckedBeforeAnyFileIsOpened) {
   }
   EXPECT_EQ(RegisterCode({"other-name", 0, 1}), StatusCode::kPermissionDenied);
   EXPECT_EQ(RegisterCode({"gemmd-test-none", 0, 1}), StatusCode::kNotFound);
+}
+
+TEST_F(RegionTableTest, ANameMayBeginWithAnyOfThePrefixes) {
+  RegionOptions options = Options();
+  options.name_prefixes = {"others-", "gemmd-test-"};
+  RegionTable table(options, {&device_}, &clock_, std::chrono::milliseconds(0));
+  EXPECT_TRUE(table.Register(Whole(), std::nullopt).ok());
+  const absl::Status refused = table.Register(PosixRegion{"neither", 0, 1}, std::nullopt).status();
+  EXPECT_EQ(refused.code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(refused.message(),
+            "posix.name is \"neither\"; this server takes names that begin with \"others-\" or "
+            "\"gemmd-test-\" (shared_memory.name_prefix)");
 }
 
 TEST_F(RegionTableTest, RangesBeyondTheFileAreRefusedWithoutOverflow) {
