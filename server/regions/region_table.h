@@ -23,8 +23,8 @@
 namespace gemmd {
 
 struct RegionOptions {
-  // Of POSIX objects' names. The first is of gemmd's own clients, whose abandoned objects the table
-  // removes; none: no region is taken.
+  // POSIX objects have names that begin with one of these. The first is that of gemmd's clients,
+  // whose abandoned objects the table removes; none: no region is taken.
   std::vector<std::string> name_prefixes;
   bool cuda_ipc = false;  // whether memory of GPUs is taken too
   std::uint64_t max_regions = 0;

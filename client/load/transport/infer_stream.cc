@@ -49,7 +49,7 @@ bool InferStream::Send(const InferCall& call) {
     writes = to_write_.size() == 1 && TakeFrontLocked();
     if (alarm_ == nullptr && call.deadline != absl::InfiniteFuture()) ArmLocked();
   }
-  // What is to be written holds the stream.
+  // The write keeps the stream open.
   if (writes) StartWrite(&outgoing_);
   return true;
 }

@@ -45,7 +45,7 @@ std::uint64_t SizeOf(const PayloadChunk& chunk) {
   return size;
 }
 
-// Of the message, or of typed contents that the product keeps.
+// Returns whether the piece lies in the message, or in typed contents that the product keeps.
 bool IsOurs(absl::string_view piece, absl::string_view bytes, const InferProduct& product) {
   const auto lies_in = [piece](absl::string_view whole) {
     return piece.data() >= whole.data() &&
