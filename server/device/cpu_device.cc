@@ -41,7 +41,7 @@ class UnitSlices final : public SlicedWork {
 
   const DeviceWork work;
   PartialExecutor executor;
-  HostPiece workspace;  // from the first launch on
+  HostPiece workspace;  // from the first launch on, to the last
 
  private:
   const int slices_;
@@ -179,7 +179,10 @@ DeviceResult CpuDevice::RunSlices(const DeviceLaunch& launch) {
   result.status =
       CallKernel(sliced.work, sliced.work.plan.config, sliced.workspace.data, &sliced.executor);
   result.spans.push_back({Stage::kCompute, start, clock_->Now()});
-  result.slices = sliced.executor.parts_done() - launch.slice;
+  const int done = sliced.executor.parts_done();
+  // Here and not where the work ends, which is under the scheduler's lock.
+  if (done == sliced.slices()) sliced.workspace = {};
+  result.slices = done - launch.slice;
   return result;
 }
 

@@ -354,6 +354,14 @@ bool JobQueue::Skip(const Job& job, int slices, bool is_charged) {
   return false;
 }
 
+bool JobQueue::IsAheadOfAll(const Job& job) const {
+  const auto position = nodes_.find(job.id);
+  if (position == nodes_.end()) return false;
+  const Node* const node = position->second.get();
+  const Lane& lane = node->tenant->lanes[Index(node->level)];
+  return lane.jobs.size() == nodes_.size() && std::get<Node*>(*lane.jobs.begin()) == node;
+}
+
 JobQueue::Turn JobQueue::TakeShared(Node* leader) {
   const PendingBatch& batch = leader->pending_batch->second;
   Turn turn;

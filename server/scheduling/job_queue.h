@@ -87,6 +87,10 @@ class JobQueue {
   // began.
   bool Skip(const Job& job, int slices, bool is_charged);
 
+  // Returns whether nobody waits for whom the job, one that goes in slices, would have to let the
+  // device go: all others are its tenant's, of its level, and behind it.
+  bool IsAheadOfAll(const Job& job) const;
+
   // Removes the job, and returns whether it was in the queue.
   bool Remove(const Job& job);
 

@@ -53,7 +53,7 @@ struct SchedulerOptions {
   AdaptiveLimit::Options limit;
   // Longer works are cut where the device can.
   double slice_us = 2000;
-  // While nothing else waits, a work that goes in slices goes on for so long in one launch, where
+  // While nobody else is next, a work that goes in slices goes on for so long in one launch, where
   // the device can end that early. Until its end the predicted backlog has all of its slices.
   double most_alone_us = 50000;
   // While so many predicted microseconds are in flight, more is launched only to keep the device
@@ -197,9 +197,9 @@ class Scheduler {
   }
   // Null: nothing is to be launched now.
   std::unique_ptr<Launched> TakeTurnLocked(TimeNs now) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Lets the launch go on with slices behind its own, where nobody else waits.
+  // Lets the launch go on with slices behind its own, where nobody else is next.
   void LetGoOnLocked(Launched* launched) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Ends the launch that goes on, if there is one: something else waits, or a job is given up.
+  // Ends the turn of the launch that goes on if somebody else is next, or its job was given up.
   void EndTurnLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Takes a piece that may go ahead of its slices. Null: none is to be launched now.
   std::unique_ptr<Launched> TakeAheadLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -243,7 +243,8 @@ class Scheduler {
   int launched_ ABSL_GUARDED_BY(mutex_) = 0;             // launches under way, but for one ahead
   bool is_piece_ahead_ ABSL_GUARDED_BY(mutex_) = false;  // one is under way
   double launched_us_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Tells the launch under way that goes on; null: none does.
+  // The job whose launch goes on, and what tells the launch; null: none does.
+  const Job* goes_on_ ABSL_GUARDED_BY(mutex_) = nullptr;
   std::shared_ptr<std::atomic<bool>> turn_is_over_ ABSL_GUARDED_BY(mutex_);
   SchedulerStatistics counts_ ABSL_GUARDED_BY(mutex_);     // but for what is read when asked
   TimeNs alarm_at_ ABSL_GUARDED_BY(mutex_) = kNoDeadline;  // what the alarm is set to

@@ -36,7 +36,7 @@ void Scheduler::OnLaunchDone(const Launched& launched, DeviceResult result) {
       launched_us_ = launched_ == 0 ? 0 : launched_us_ - turn.us;
     }
     const TimeNs now = clock_->Now();
-    if (launched.goes_on_to != 0) turn_is_over_ = nullptr;
+    if (launched.goes_on_to != 0) goes_on_ = nullptr;
     for (Job* const job : turn.jobs) {
       Active& active = jobs_.at(job->id);
       --active.in_flight;

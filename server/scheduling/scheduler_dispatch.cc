@@ -14,7 +14,7 @@ bool Scheduler::IsDeviceIdle() const {
 bool Scheduler::IsBusyLocked() const { return launched_ >= device_->busy_in_flight(); }
 
 bool Scheduler::HasSlotLocked() const {
-  if (turn_is_over_ != nullptr) return false;  // the next slice may be under way
+  if (goes_on_ != nullptr) return false;  // its next slice may be under way
   return !IsBusyLocked() ||
          (launched_ < device_->max_in_flight() && launched_us_ < options_.max_launched_us);
 }
@@ -39,15 +39,17 @@ std::unique_ptr<Scheduler::Launched> Scheduler::TakeTurnLocked(TimeNs now) {
 
 void Scheduler::LetGoOnLocked(Launched* launched) {
   const JobQueue::Turn& turn = launched->turn;
-  if (turn.last || queue_.use().jobs > 1 || !launched->sliced->may_go_on()) return;
+  const Job* const job = turn.jobs.front();
+  if (turn.last || !launched->sliced->may_go_on() || !queue_.IsAheadOfAll(*job)) return;
   const double most = std::max(1.0, options_.most_alone_us / turn.us);
   const int left = launched->sliced->slices() - turn.slice;
   launched->goes_on_to = turn.slice + static_cast<int>(std::min<double>(left, most));
+  goes_on_ = job;
   turn_is_over_ = std::make_shared<std::atomic<bool>>(false);
 }
 
 void Scheduler::EndTurnLocked() {
-  if (turn_is_over_ != nullptr) *turn_is_over_ = true;
+  if (goes_on_ != nullptr && !queue_.IsAheadOfAll(*goes_on_)) *turn_is_over_ = true;
 }
 
 // Takes a piece of the next long job ahead while the device computes others: else the device would
@@ -190,8 +192,7 @@ void Scheduler::DispatchWith(std::vector<Finished>* finished, std::uint64_t here
     const TimeNs now = clock_->Now();
     EndLateLocked(now, finished);
     std::unique_ptr<Launched> launched = TakeTurnLocked(now);
-    // The job that goes on is in the queue itself.
-    if (launched == nullptr && queue_.use().jobs > 1) EndTurnLocked();
+    if (launched == nullptr) EndTurnLocked();
     if (launched == nullptr) launched = TakeAheadLocked();
     if (launched == nullptr && !dispatches_again_) break;
     if (launched == nullptr) continue;

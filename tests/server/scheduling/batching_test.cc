@@ -359,6 +359,23 @@ TEST(Slices, WhoeverComesEndsTheLaunchThatGoesOn) {
   ExpectLaunches(simulation, BatchForm::kSlice, 2, 2);
 }
 
+// Its turn would come first again.
+TEST(Slices, AJobGoesOnBeforeItsTenantsLaterOnes) {
+  Simulation simulation;
+  simulation.device.goes_on = true;
+  const std::uint64_t big = simulation.Submit(simulation.MakeJob(20000));
+  simulation.RunFor(5000);
+  const std::uint64_t small = simulation.Submit(simulation.MakeJob(100));
+  simulation.RunFor(1000);
+  std::unique_ptr<Job> urgent = simulation.MakeJob(100);
+  urgent->deadline = simulation.clock.Now() + Ns(5000);
+  const std::uint64_t first = simulation.Submit(std::move(urgent));
+  simulation.RunUntilIdle();
+  EXPECT_LT(simulation.ends.at(first).at, simulation.ends.at(big).at);
+  EXPECT_EQ(simulation.ends.at(small).at, simulation.ends.at(big).at + Ns(100));
+  ExpectLaunches(simulation, BatchForm::kSlice, 2, 2);
+}
+
 // Each has its turns, as if no launch could go on.
 TEST(Slices, TwoLongJobsTakeTurns) {
   Simulation simulation;

@@ -214,6 +214,24 @@ TEST_F(JobQueueTest, SlicesWhileOthersWaitArePaidFor) {
   }
 }
 
+TEST_F(JobQueueTest, AJobIsAheadOfItsTenantsLaterOnesAlone) {
+  Job* const first = MakeJob("a");
+  EXPECT_FALSE(queue_.IsAheadOfAll(*first));  // it is not here
+  Push(first, 900, 9);
+  EXPECT_TRUE(queue_.IsAheadOfAll(*first));
+  now_ += Ns(1);
+  Push(MakeJob("a"), 10);
+  EXPECT_TRUE(queue_.IsAheadOfAll(*first));
+  for (Job* const other :
+       {MakeJob("b"), MakeJob("a", Priority::kLow), MakeJob("a", Priority::kHigh),
+        MakeJob("a", Priority::kNormal, now_ + Ns(10))}) {
+    Push(other, 10);
+    EXPECT_FALSE(queue_.IsAheadOfAll(*first));
+    EXPECT_TRUE(queue_.Remove(*other));
+    EXPECT_TRUE(queue_.IsAheadOfAll(*first));
+  }
+}
+
 TEST_F(JobQueueTest, UseIsCountedForEachTenantAndForAll) {
   for (const char* const tenant : {"a", "a", "b"}) {
     Job* const job = MakeJob(tenant);
