@@ -47,6 +47,14 @@ class UploadTest : public ::testing::Test {
     EXPECT_EQ(status.error_message(), message);
   }
 
+  static void ExpectComesBack(const grpc::Status& status, const grpc::ClientContext& context) {
+    EXPECT_EQ(status.error_code(), StatusCode::RESOURCE_EXHAUSTED) << status.error_message();
+    const auto& metadata = context.GetServerTrailingMetadata();
+    const auto found = metadata.find("grpc-retry-pushback-ms");
+    ASSERT_NE(found, metadata.end());
+    EXPECT_EQ(std::string(found->second.data(), found->second.size()), "1000");
+  }
+
   testing::ServerProcess server_{{"--cpu.threads=1", "--operands.memory-bytes=1000"}};
   const std::unique_ptr<v1::Operands::Stub> operands_ = v1::Operands::NewStub(server_.NewChannel());
 };
@@ -64,11 +72,30 @@ TEST_F(UploadTest, EventsComeInTheirOrder) {
 TEST_F(UploadTest, WithoutRoomItHearsWhenToComeBack) {
   EXPECT_FALSE(Send({Begin('a', 800)}).ok());  // which leaves what it began
   grpc::ClientContext context;
-  EXPECT_EQ(Send({Begin('b', 800)}, &context).error_code(), StatusCode::RESOURCE_EXHAUSTED);
-  const auto& metadata = context.GetServerTrailingMetadata();
-  const auto found = metadata.find("grpc-retry-pushback-ms");
-  ASSERT_NE(found, metadata.end());
-  EXPECT_EQ(std::string(found->second.data(), found->second.size()), "1000");
+  const grpc::Status status = Send({Begin('b', 800)}, &context);
+  ExpectComesBack(status, context);
+}
+
+TEST_F(UploadTest, WhenItWasDroppedItHearsWhenToComeBack) {
+  grpc::ClientContext context;
+  v1::UploadResponse response;
+  const auto call = operands_->Upload(&context, &response);
+  ASSERT_TRUE(call->Write(Begin('a')));
+  v1::ReleaseRequest release;
+  release.set_digest(std::string(32, 'a'));
+  for (bool is_released = false; !is_released;) {
+    grpc::ClientContext own;
+    v1::ReleaseResponse released;
+    const grpc::Status status = operands_->Release(&own, release, &released);
+    is_released = status.ok();
+    if (!is_released) {
+      ASSERT_EQ(status.error_code(), StatusCode::NOT_FOUND);  // it is on its way
+    }
+  }
+  call->Write(Chunk());
+  call->WritesDone();
+  const grpc::Status status = call->Finish();
+  ExpectComesBack(status, context);
 }
 
 }  // namespace
