@@ -2,7 +2,7 @@
 """Every command that a document or --help shows is run, with small matrices, on a server here.
 
 What is not ours to run (containers, other machines) names files and targets that exist. Sizes,
-durations, addresses and handles are exchanged; nothing else of a command is.
+durations, rounds, addresses and handles are exchanged; nothing else of a command is.
 """
 import ast
 import json
@@ -172,6 +172,7 @@ class Example(unittest.TestCase):
         command = re.sub(r"--duration \S+", "--duration 100ms", command)
         if re.search(r"\bbench\b(?! diff)", command) and "--duration" not in command:
             command += " --duration 100ms"
+        command = re.sub(r"--rounds \d+", "--rounds 5", command)
         command = re.sub(r"(--(?:server|against)[= ])\S+", rf"\g<1>{self.address}", command)
         handles = {}
         for name in HANDLE.findall(command):
