@@ -20,6 +20,9 @@ namespace {
 // Products up to this long go side by side: sharing one among cores costs about as much as it
 // saves.
 constexpr double kSmallUs = 200;
+// A launch does not end within a slice, and predictions may be half of what slices take. With
+// shorter ones whoever comes waits for little but the units under way.
+constexpr double kSlicesOfTurn = 4;
 
 // A core of its own.
 class CallerExecutor final : public ParallelExecutor {
@@ -136,7 +139,8 @@ std::shared_ptr<SlicedWork> CpuDevice::Cut(const DeviceWork& work, double slice_
   const double us = work.plan.predicted_us;
   if (us <= slice_us) return nullptr;
   const double most = PartialExecutor::kMostParts;
-  const double slices = slice_us > 0 ? std::min(most, std::ceil(us / slice_us)) : most;
+  const double slices =
+      slice_us > 0 ? std::min(most, std::ceil(kSlicesOfTurn * us / slice_us)) : most;
   return std::make_shared<UnitSlices>(work, static_cast<int>(slices), &executor_);
 }
 

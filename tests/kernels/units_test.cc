@@ -65,11 +65,11 @@ TEST(Units, AreShortOrAsSmallAsPays) {
   for (const Cut& cut : RandomCuts()) {
     const Units units(cut.m, cut.n, cut.k, cut.workers);
     if (units.rows() * units.columns() * cut.k <= Units::kMostProducts) continue;
-    EXPECT_LE(units.rows(), Units::kLeastRows) << cut.m << " x " << cut.n;
+    EXPECT_LE(units.rows(), Units::kLeastShortRows) << cut.m << " x " << cut.n;
     EXPECT_LE(units.columns(), Units::kLeastColumns) << cut.m << " x " << cut.n;
   }
-  const Units units(4096, 4096, 4096, 2);
-  EXPECT_EQ(units.rows(), 128);
+  const Units units(4096, 4096, 1024, 2);
+  EXPECT_EQ(units.rows(), 256);
   EXPECT_EQ(units.columns(), 128);
 }
 

@@ -211,15 +211,17 @@ TEST_P(HostBatchesTest, ALaunchGoesOnWithSlicesUntilItsTurnIsOver) {
   for (const bool is_over : {false, true}) {
     const std::shared_ptr<SlicedWork> sliced =
         device_->Cut(work.Fresh(), whole.plan.predicted_us / 4);
-    ASSERT_EQ(sliced->slices(), 4);
+    ASSERT_EQ(sliced->slices(), 16);  // of 16 units, and each launch has one for each thread
     DeviceLaunch launch = DeviceLaunch::Slice(sliced, 0);
-    launch.goes_on_to = 3;
+    launch.goes_on_to = 12;
     launch.turn_is_over = std::make_shared<std::atomic<bool>>(is_over);
     const DeviceResult result = RunLaunch(device_.get(), std::move(launch));
-    EXPECT_EQ(result.slices, is_over ? 1 : 3);
+    EXPECT_EQ(result.slices, is_over ? 2 : 12);
     EXPECT_EQ(result.spans.size(), 1u);
-    for (int slice = result.slices; slice < 4; ++slice) {
-      ASSERT_TRUE(RunLaunch(device_.get(), DeviceLaunch::Slice(sliced, slice)).status.ok());
+    for (int done = result.slices; done < 16;) {
+      const DeviceResult next = RunLaunch(device_.get(), DeviceLaunch::Slice(sliced, done));
+      EXPECT_EQ(next.slices, 2);
+      done += next.slices;
     }
     EXPECT_TRUE(work.ResultsAreEqual());
   }
