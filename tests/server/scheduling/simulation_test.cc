@@ -74,7 +74,7 @@ TEST(Fairness, WhoWasAloneIsNotBehindAfterwards) {
     simulation.keeps_ends = false;
     simulation.device.goes_on = goes_on;
     simulation.Submit(simulation.MakeJob(1000 * kMs, "alone at first"));
-    simulation.RunFor(400 * kMs);
+    simulation.RunFor(445 * kMs);  // in the middle of a launch
     std::map<std::uint64_t, double> computed_us;
     simulation.on_end = [&](std::uint64_t id, const Simulation::End& end) {
       computed_us[id] = ComputeUs(end.receipt);
