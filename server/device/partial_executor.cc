@@ -33,9 +33,9 @@ void PartialExecutor::Run(std::int64_t count,
   if (place == loops_.size()) loops_.push_back({count, 0});
   if (has_stopped_) return;
   Loop& loop = loops_[place];
-  // One that others are known to follow is carried out whole, because these cannot begin before.
+  // Loops that others are known to follow go to their end, because those cannot begin before.
   const bool is_last = place + 1 == loops_.size();
-  const std::int64_t least = is_last ? EndOf(first_ + 1, count) : count;
+  const std::int64_t least = EndOf(first_ + 1, count);
   const std::int64_t most = is_last ? EndOf(end_, count) : count;
   std::atomic<std::int64_t> next{loop.done};
   // Those that were taken are always the first ones.

@@ -31,7 +31,8 @@ class PartialExecutor final : public ParallelExecutor {
   void Begin(int first, int end, const std::atomic<bool>* is_over);
 
   // The parts that are done since the last launch, from 0 on: more than its first, and all of them
-  // as soon as no index is left.
+  // as soon as no index is left. One whose turn was over in a loop before the last has left its own
+  // indices to the next.
   int parts_done() const;
 
   void Run(std::int64_t count,

@@ -310,8 +310,8 @@ TEST_P(HostBatchesTest, BlocksOfQuantizedOperandsHaveTheBitsOfTheWhole) {
         const Plan& plan = cut_work.plan;
         const std::shared_ptr<SlicedHostWork> blocks =
             SlicedHostWork::Make(cut_work, cut_work.problem,
-                                 CutIntoSlices(cut_work.problem, plan, device_->traits(),
-                                               {256, 128}, cut.share * plan.predicted_us));
+                                 CutIntoSlices(cut_work.problem, plan, device_->traits(), {64, 64},
+                                               cut.share * plan.predicted_us));
         ASSERT_NE(blocks, nullptr) << named.name;
         EXPECT_GT(blocks->slices(), cut.share == 0 ? 2 : 1);
         for (int i = 0; i < blocks->slices(); ++i) {

@@ -30,7 +30,7 @@ class SimulatedDevice final : public Device {
 
   const DeviceTraits& traits() const override { return traits_; }
   MemoryBudget& memory() override { return memory_; }
-  int max_in_flight() const override { return 2; }
+  int max_in_flight() const override { return most_in_flight; }
   BatchForm FormOf(const DeviceWork& work) const override {
     if (work.weights_id != 0) return BatchForm::kRows;
     return work.problem.n == kSmallN ? BatchForm::kGroup : BatchForm::kAlone;
@@ -93,6 +93,9 @@ class SimulatedDevice final : public Device {
   double piece_us = 1000;
   // A launch of a long work goes on with further slices until its turn is over.
   bool goes_on = false;
+  // Slices that a launch carries out at least. More than 1 only with one launch in flight.
+  int least_slices = 1;
+  int most_in_flight = 2;
   // Told of each launch; may be empty.
   std::function<void(const DeviceLaunch&)> on_submit;
   // Gives the status of a launch; empty: all is well.
@@ -146,6 +149,10 @@ class SimulatedDevice final : public Device {
     begin_ = clock_->Now();
     end_ = begin_ + Duration();
     slices_ = 1;
+    const DeviceLaunch& launch = launches_.front().launch;
+    if (launch.form != BatchForm::kSlice) return;
+    slices_ = std::min(least_slices, launch.sliced->slices() - launch.slice);
+    end_ = begin_ + slices_ * Duration();
   }
   TimeNs Duration() const {
     return std::max<TimeNs>(1, Ns(Us(launches_.front().launch) * slowness));

@@ -33,11 +33,16 @@ struct Load {
   int in_flight = 1;
 };
 
-// Device microseconds of each tenant in `for_us`.
+// Device microseconds of each tenant in `for_us`, where launches have so many slices at least.
 std::map<std::string, double> Shares(const SchedulerOptions& options,
-                                     const std::vector<Load>& loads, double for_us) {
+                                     const std::vector<Load>& loads, double for_us,
+                                     int least_slices = 1) {
   Simulation simulation(options);
   simulation.keeps_ends = false;
+  if (least_slices > 1) {
+    simulation.device.least_slices = least_slices;
+    simulation.device.most_in_flight = 1;
+  }
   std::map<std::string, double> shares;
   std::map<std::uint64_t, const Load*> load_of;
   const auto submit = [&](const Load& load) {
@@ -65,6 +70,12 @@ TEST(Fairness, HugeAndTinyJobsShareTheDeviceByWeight) {
     auto shares = Shares(options, {{"huge", 50 * kMs, 2}, {"tiny", 20, 64}}, 20e6);
     EXPECT_NEAR(shares["huge"] / shares["tiny"], weight, 0.05 * weight);
   }
+}
+
+// A device whose launches cannot be as short as a slice makes a tenant pay for what they took.
+TEST(Fairness, SlicesThatWereNotAskedForArePaidFor) {
+  auto shares = Shares({}, {{"huge", 50 * kMs, 2}, {"tiny", 20, 64}}, 20e6, 4);
+  EXPECT_NEAR(shares["huge"] / shares["tiny"], 1, 0.1);
 }
 
 // Slices beyond a turn's own cost nobody anything while nobody else waits.
