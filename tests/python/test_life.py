@@ -297,6 +297,58 @@ def test_ctrl_c_cancels_here_and_on_the_server(own_server, transport):
     assert child.wait(60) == 0
 
 
+def ends(work):
+    """Whether it does, though whoever it waits for may never wake it."""
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    thread.join(60)
+    return not thread.is_alive()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_a_signal_raises_leaves_no_lock_taken(server, number, monkeypatch):
+    def raises(number, frame):
+        raise KeyboardInterrupt
+
+    taken, take = [], threading.Condition.__enter__
+
+    def signalled(condition):  # where a KeyboardInterrupt would leave the condition taken
+        found = take(condition)
+        if threading.get_ident() == threading.main_thread().ident:  # current_thread() may take a condition
+            taken.append(condition)
+            signal.raise_signal(number)
+        return found
+
+    a = np.ones((8, 8))
+    before = signal.signal(number, raises)
+    try:
+        client = gemmd.Client(server.address)
+        client.matmul(a, a)
+        with monkeypatch.context() as patched:
+            patched.setattr(threading.Condition, "__enter__", signalled)
+            with pytest.raises(KeyboardInterrupt):
+                client.matmul(a, a)
+        assert taken
+        assert ends(lambda: client.matmul(a, a))
+        assert ends(client.close)
+    finally:
+        signal.signal(number, before)
+
+
+def test_a_signal_that_raises_nothing_ends_no_product(client):
+    came = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: came.append(number))
+    try:
+        a = np.ones((1500, 1500))
+        timer = threading.Timer(0.02, lambda: os.kill(os.getpid(), signal.SIGTERM))
+        timer.start()
+        assert client.matmul(a, a)[0, 0] == 1500
+        timer.join()
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert came == [signal.SIGTERM]
+
+
 def test_a_small_product_starts_no_thread(client, random, monkeypatch):
     a = random.standard_normal((8, 8))
     client.matmul(a, a)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import grpc
+from grpc.experimental import ChannelOptions
 
 from gemmd import _fork, errors
 from gemmd._address import Address
@@ -34,6 +35,8 @@ _OPTIONS = (
     ("grpc.http2.max_pings_without_data", 0),
     # Each channel has a connection of its own: one carries far less than most networks.
     ("grpc.use_local_subchannel_pool", 1),
+    # A call that streams answers is driven by whoever reads them, without a thread of its own.
+    (ChannelOptions.SingleThreadedUnaryStream, 1),
 )
 
 # Calls that met their deadlines while nothing came for so many seconds may have been on a dead path.

@@ -19,7 +19,6 @@ from gemmd._channel import Link
 from gemmd._cpus import usable_cpus
 from gemmd._encoded import Assembly, Encoded
 from gemmd._header import seconds_of
-from gemmd._interrupts import deferred
 from gemmd._names import Given
 from gemmd._route import Route, RouteInput, RouteOptions
 from gemmd._session import Request
@@ -207,24 +206,27 @@ class Call:
         return self._is_left and self._done is not None
 
     def run(self) -> None:
-        """Makes the attempt that start() left. Ctrl-C is raised here, and ends the call at the server.
+        """Makes the attempt that start() left; cancel(), in another thread, ends it.
 
-        A call by future() takes a thread of its own in gRPC; a blocking one takes none.
+        A call by future() takes a thread of its own in gRPC, and a blocking one cannot be cancelled. One that
+        streams a single answer is the same to a server.
         """
         self._is_left = False
         try:
-            answer = self._method()(_encoded.unary_message(self._encoded), **self._of_call())
+            rpc = self._method("unary_stream")(_encoded.unary_message(self._encoded), **self._of_call())
+            self._track(rpc)
+            answer = next(rpc, b"")
             received = time.perf_counter()
+            next(rpc, None)  # its status
         except grpc.RpcError as failed:
-            with deferred():
-                self._on_error(failed)
+            self._track(None)
+            self._on_error(failed)
         except Exception as error:
-            with deferred():
-                self._end(None, error)
+            self._end(None, error)
         else:
-            with deferred():
-                self._engine.link.hear()
-                self._take(answer, received)
+            self._track(None)
+            self._engine.link.hear()
+            self._take(answer, received)
 
     def cancel(self) -> None:
         """Ends it with Cancelled, here at once and at the server soon. Nothing if it has ended."""
@@ -267,26 +269,29 @@ class Call:
         elif not self._is_left:
             self._attempt_unary()
 
-    def _method(self) -> Any:
-        return self._engine.link.method("unary_unary", _METHOD)
+    def _method(self, kind: str) -> Any:
+        return self._engine.link.method(kind, _METHOD)
 
     def _of_call(self) -> dict[str, Any]:
         metadata = (*self._engine.link.metadata, *self._encoded.options.trace.metadata())
         return {"timeout": self._seconds_left(), "metadata": metadata}
 
     def _attempt_unary(self) -> None:
-        rpc = self._method().future(_encoded.unary_message(self._encoded), **self._of_call())
+        rpc = self._method("unary_unary").future(_encoded.unary_message(self._encoded), **self._of_call())
+        self._track(rpc)
+        rpc.add_done_callback(self._on_unary)
+
+    def _track(self, rpc: Any) -> None:
+        """What stop() cancels from now on, or None; at once where it has been called."""
         with self._lock:
             self._rpc = rpc
             stopped = self._cancelled is not None
-        if stopped:
+        if stopped and rpc is not None:
             rpc.cancel()
-        rpc.add_done_callback(self._on_unary)
 
     def _on_unary(self, rpc: Any) -> None:
         received = time.perf_counter()
-        with self._lock:
-            self._rpc = None
+        self._track(None)
         try:
             answer = rpc.result()
         except grpc.FutureCancelledError:

@@ -1,42 +1,83 @@
-"""Ctrl-C, kept away from gRPC's locks.
+"""Ctrl-C, and what other signals raise, kept away from gRPC's locks.
 
-Python raises KeyboardInterrupt in the main thread between any two instructions, and so too where a Condition of
-gRPC's or of the standard library's has just been taken: it stays taken, and whoever needs it next waits for ever.
-Hence the main thread does nothing but wait on a bare lock, which is safe; what it has to do with gRPC it does
-while the interrupt is put off, or in another thread.
+Python runs a signal's handler in the main thread between any two instructions, and so too where a Condition of
+gRPC's or of the standard library's has just been taken: if the handler raises, it stays taken, and whoever needs it
+next waits for ever. Hence the main thread waits on a bare lock, which is safe; or in gRPC, while what handlers
+raise is held back.
 """
 
 from __future__ import annotations
 
+import _thread
 import contextlib
 import signal
 import threading
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any, TypeVar
 
 T = TypeVar("T")
+Handler = Callable[[int, FrameType | None], Any]
+Came = tuple[Handler, int, FrameType | None]
 
 _POLL_SECONDS = 0.1
+
+# Those by which programs are interrupted, ended and timed.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGHUP)
+
+
+@contextlib.contextmanager
+def _taken(take: Callable[[Came], None]) -> Iterator[None]:
+    """take() gets the signals that come in this block, instead of their handlers. Nothing in other threads."""
+    handlers: dict[int, Handler] = {}
+    if threading.current_thread() is threading.main_thread():
+        found = ((each, signal.getsignal(each)) for each in _SIGNALS)
+        handlers = {number: handler for number, handler in found if callable(handler)}
+    try:
+        for number in handlers:
+            signal.signal(number, lambda number, frame: take((handlers[number], number, frame)))
+        yield
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 @contextlib.contextmanager
 def deferred() -> Iterator[None]:
-    """Puts Ctrl-C off until the end of the block, which must be short. Nothing in other threads."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    handler = signal.getsignal(signal.SIGINT)
-    if not callable(handler):  # nothing is raised
-        yield
-        return
-    came: list[Any] = []
-    signal.signal(signal.SIGINT, lambda number, frame: came.append(frame))
+    """Runs signals' handlers at the end of the block, which must be short."""
+    came: list[Came] = []
     try:
-        yield
+        with _taken(came.append):
+            yield
     finally:
-        signal.signal(signal.SIGINT, handler)
-        if came:
-            handler(signal.SIGINT, came[0])
+        for handler, number, frame in came:
+            handler(number, frame)
+
+
+@contextlib.contextmanager
+def ended_by(give_up: Callable[[], None]) -> Iterator[None]:
+    """Raises at the end of the block what a signal's handler raised in it; give_up() then ends what it waits for.
+
+    give_up() is called in another thread, and takes whatever locks it wants.
+    """
+    raised: list[BaseException] = []
+
+    def take(came: Came) -> None:
+        handler, number, frame = came
+        try:
+            handler(number, frame)
+        except BaseException as error:
+            raised.append(error)
+            with contextlib.suppress(RuntimeError):  # the interpreter ends, and begins no threads
+                # Not threading's, which takes a lock that this thread may have.
+                _thread.start_new_thread(give_up, ())
+
+    try:
+        with _taken(take):
+            yield
+    finally:
+        if raised:
+            raise raised.pop(0) from None
 
 
 class Slot:

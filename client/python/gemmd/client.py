@@ -23,7 +23,7 @@ from gemmd._channel import Link, Tls
 from gemmd._durations import deadline_of, lease_of
 from gemmd._engine import Engine
 from gemmd._header import Place, header_message, spec_of
-from gemmd._interrupts import Slot, deferred, interruptibly
+from gemmd._interrupts import Slot, deferred, ended_by, interruptibly
 from gemmd._layout import Array
 from gemmd._names import check_name, check_naming, matching, place_of
 from gemmd._prepare import Asked, Prepared, prepare
@@ -202,10 +202,10 @@ class Client(Administration):
         slot = Slot()
         running = self._prepare(a, b, asked, deadline, slot.put, begun)
         try:
-            with deferred():
+            with ended_by(running.cancel):
                 left = running.start(here=progress is None)
-            if left is not None:
-                left.run()
+                if left is not None:
+                    left.run()
             if progress is None:
                 return slot.take()
             meter = running.meter(progress)
