@@ -55,6 +55,10 @@ class Buffer {
   // Throws std::bad_alloc. Large ones begin at a huge page's boundary and ask for such pages,
   // because otherwise filling them waits for a page fault every 4 KiB.
   static Buffer Allocate(std::uint64_t bytes);
+  // Memory of a caller's own, which the pointer keeps.
+  static Buffer Of(std::shared_ptr<char> memory, std::uint64_t bytes) {
+    return {std::move(memory), bytes};
+  }
 
   char* data() const { return memory_.get(); }
   std::uint64_t size() const { return size_; }

@@ -43,7 +43,11 @@ absl::StatusOr<ResultAssembly> ResultAssembly::Create(const v1::Plane& d,
   // With the last line's padding the plane is a whole number of lines.
   MatrixFormat whole = *format;
   (whole.order == Order::kRowMajor ? whole.columns : whole.rows) = format->stride();
-  return ResultAssembly(*format, *size, SizeBytes(whole).value_or(*size));
+  if (expected.into.has_value() && *size > expected.into->size()) {
+    return BadResponse(absl::StrCat("D, ", ToString(*format), ", takes ", *size, " bytes, but ",
+                                    expected.into->size(), " are there for it"));
+  }
+  return ResultAssembly(*format, *size, SizeBytes(whole).value_or(*size), expected.into);
 }
 
 absl::Status ResultAssembly::Claim(const v1::Chunk& chunk, std::uint64_t size) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -39,7 +40,7 @@ class ResultAssembly {
   std::uint64_t size_bytes() const { return size_; }
   std::uint64_t claimed_bytes() const { return claimed_; }  // of size_bytes(), without padding
 
-  void Allocate() { buffer_ = Buffer::Allocate(size_); }
+  void Allocate() { buffer_ = into_ ? *into_ : Buffer::Allocate(size_); }
   // Returns how many bytes went into the result, without padding. REQUIRES: allocated, and
   // the range was claimed.
   std::uint64_t Copy(std::uint64_t offset, absl::Span<const absl::string_view> pieces) const;
@@ -48,12 +49,14 @@ class ResultAssembly {
   Matrix Take() &&;
 
  private:
-  ResultAssembly(const MatrixFormat& format, std::uint64_t size, std::uint64_t padded)
-      : format_(format), size_(size), padded_(padded) {}
+  ResultAssembly(const MatrixFormat& format, std::uint64_t size, std::uint64_t padded,
+                 std::optional<Buffer> into)
+      : format_(format), size_(size), padded_(padded), into_(std::move(into)) {}
 
   MatrixFormat format_;
   std::uint64_t size_;
   std::uint64_t padded_;  // with the last line's padding
+  std::optional<Buffer> into_;
   std::uint64_t claimed_ = 0;
   RangeSet ranges_;
   std::optional<Buffer> buffer_;

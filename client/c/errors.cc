@@ -4,9 +4,11 @@
 #include <memory>
 #include <utility>
 
+#include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/string_view.h"
 #include "client/retry_after.h"
+#include "gemmd/v1/status.pb.h"
 
 namespace gemmd::client::c {
 namespace {
@@ -55,6 +57,16 @@ std::int64_t LimitOf(absl::string_view message) {
   return -1;
 }
 
+std::string DetailsOf(const absl::Status& status) {
+  v1::StatusDetails details;
+  status.ForEachPayload([&details](absl::string_view url, const absl::Cord& payload) {
+    google::protobuf::Any* const detail = details.add_details();
+    detail->set_type_url(std::string(url));
+    detail->set_value(std::string(payload));
+  });
+  return details.SerializeAsString();
+}
+
 }  // namespace
 
 gemmd_code Report(const absl::Status& status, gemmd_error** error) noexcept {
@@ -69,6 +81,7 @@ gemmd_code Report(const absl::Status& status, gemmd_error** error) noexcept {
     if (const auto delay = RetryAfterOf(status)) {
       told->retry_after_ms = absl::ToInt64Milliseconds(*delay);
     }
+    told->details = DetailsOf(status);
     *error = told.release();
   } catch (const std::exception&) {
     *error = nullptr;
@@ -117,6 +130,11 @@ int64_t gemmd_error_limit(const gemmd_error* error) { return error == nullptr ? 
 
 int64_t gemmd_error_retry_after_ms(const gemmd_error* error) {
   return error == nullptr ? -1 : error->retry_after_ms;
+}
+
+const void* gemmd_error_details(const gemmd_error* error, uint64_t* bytes) {
+  if (bytes != nullptr) *bytes = error == nullptr ? 0 : error->details.size();
+  return error == nullptr ? nullptr : error->details.data();
 }
 
 void gemmd_error_free(gemmd_error* error) { delete error; }

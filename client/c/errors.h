@@ -15,6 +15,7 @@ struct gemmd_error {
   std::string field;
   std::int64_t limit = -1;
   std::int64_t retry_after_ms = -1;
+  std::string details;  // gemmd.v1.StatusDetails
 };
 
 namespace gemmd::client::c {

@@ -43,6 +43,7 @@ struct gemmd_result {
   gemmd::client::MatrixFormat format;
   std::optional<gemmd::client::Receipt> receipt;
   std::string receipt_json;
+  std::string response;  // gemmd.v1.MatmulResponse, of a product that was encoded
 };
 
 struct gemmd_call {

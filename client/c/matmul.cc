@@ -6,15 +6,13 @@
 #include <utility>
 
 #include "client/c/arguments.h"
-#include "client/c/delivery.h"
+#include "client/c/begin.h"
 #include "client/c/errors.h"
 #include "client/c/handles.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace gemmd::client::c {
 namespace {
-
-using Outcome = absl::StatusOr<std::unique_ptr<gemmd_result>>;
 
 // Where D goes in the caller's memory.
 struct Target {
@@ -195,40 +193,26 @@ Outcome ResultOf(absl::StatusOr<Product> product, const std::optional<Target>& t
   return result;
 }
 
-// Returns ResultOf(), or an error where there is no memory for that.
-Outcome OutcomeOf(absl::StatusOr<Product> product, const std::optional<Target>& target) {
-  Outcome no_memory = absl::ResourceExhaustedError("this process has no memory for it");
-  try {
-    return ResultOf(std::move(product), target);
-  } catch (const std::bad_alloc&) {
-    return no_memory;
-  }
-}
+// A request's target is known when it has been made, and needed when the product is here.
+struct Making {
+  Make make;
+  Finish finish;
+};
 
-// Begins a product. Where it returns OK, `done` runs once.
-absl::Status Begin(gemmd_client* client, const gemmd_operand* a, const gemmd_operand* b,
-                   const gemmd_matmul_options* options, std::function<void(Outcome)> done,
-                   std::shared_ptr<Flight>* begun) {
-  if (absl::Status s = CheckNotNull("client", client); !s.ok()) return s;
-  const auto flight = std::make_shared<Flight>();
-  if (absl::Status s = client->calls->Begin(flight); !s.ok()) return s;
+Making MakingOf(gemmd_client* client, const gemmd_operand* a, const gemmd_operand* b,
+                const gemmd_matmul_options* options) {
   const auto target = std::make_shared<std::optional<Target>>();
-  std::shared_ptr<Delivery> delivery =
-      Delivery::Create([calls = client->calls, flight, target,
-                        done = std::move(done)](std::optional<absl::StatusOr<Product>> product) {
-        if (product.has_value()) done(OutcomeOf(*std::move(product), *target));
-        calls->End(flight);
-      });
-  absl::StatusOr<Request> request = RequestOf(*client, a, b, options, delivery);
-  if (!request.ok()) return request.status();
-  *target = request->target;
-  flight->Set(client->client.MatmulAsync(
-      std::move(request->inputs), request->options, request->call,
-      [delivery = std::move(delivery)](absl::StatusOr<Product> product) mutable {
-        Delivery::Finish(std::move(delivery), std::move(product));
-      }));
-  if (begun != nullptr) *begun = flight;
-  return absl::OkStatus();
+  return {
+      [=](const std::shared_ptr<const void>& owner) -> absl::StatusOr<Start> {
+        absl::StatusOr<Request> request = RequestOf(*client, a, b, options, owner);
+        if (!request.ok()) return request.status();
+        *target = request->target;
+        return [client, request = *std::move(request)](Client::MatmulDone done) mutable {
+          return client->client.MatmulAsync(std::move(request.inputs), request.options,
+                                            request.call, std::move(done));
+        };
+      },
+      [target](absl::StatusOr<Product> product) { return ResultOf(std::move(product), *target); }};
 }
 
 absl::Status Multiply(gemmd_client* client, const gemmd_operand* a, const gemmd_operand* b,
@@ -240,9 +224,10 @@ absl::Status Multiply(gemmd_client* client, const gemmd_operand* a, const gemmd_
   }
   // Shared, because the waiter may be gone before set_value has returned.
   const auto outcome = std::make_shared<std::promise<Outcome>>();
+  Making making = MakingOf(client, a, b, options);
   absl::Status begun = Begin(
-      client, a, b, options, [outcome](Outcome ended) { outcome->set_value(std::move(ended)); },
-      nullptr);
+      client, making.make, std::move(making.finish),
+      [outcome](Outcome ended) { outcome->set_value(std::move(ended)); }, nullptr);
   if (!begun.ok()) return begun;
   Outcome ended = outcome->get_future().get();
   if (!ended.ok()) return ended.status();
@@ -253,26 +238,8 @@ absl::Status Multiply(gemmd_client* client, const gemmd_operand* a, const gemmd_
 absl::Status MultiplyAsync(gemmd_client* client, const gemmd_operand* a, const gemmd_operand* b,
                            const gemmd_matmul_options* options, gemmd_matmul_callback callback,
                            void* context, gemmd_call** call) {
-  if (call != nullptr) *call = nullptr;
-  if (absl::Status s = CheckNotNull("callback", callback); !s.ok()) return s;
-  // Made before the product begins, because afterwards nothing may fail.
-  auto handle = std::make_unique<gemmd_call>();
-  absl::Status begun = Begin(
-      client, a, b, options,
-      [callback, context](Outcome ended) {
-        gemmd_error* error = nullptr;
-        gemmd_result* result = nullptr;
-        if (ended.ok()) {
-          result = ended->release();
-        } else {
-          Report(ended.status(), &error);
-        }
-        const CallbackScope scope;
-        callback(context, result, error);
-      },
-      &handle->flight);
-  if (begun.ok() && call != nullptr) *call = handle.release();
-  return begun;
+  Making making = MakingOf(client, a, b, options);
+  return BeginAsync(client, making.make, std::move(making.finish), callback, context, call);
 }
 
 double OrNan(bool is_known, double value) {

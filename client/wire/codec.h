@@ -26,6 +26,8 @@ struct ExpectedResult {
   bool stays = false;                   // on the server: a handle comes instead of D
   // The memory, shared with the server, that D is written to: none of it comes with the answer.
   std::optional<Bytes> shared = std::nullopt;
+  // The memory that D goes to as it comes; else memory of its own.
+  std::optional<Buffer> into = std::nullopt;
 
   bool comes_along() const { return !stays && !shared.has_value(); }
   // An upper bound of the result's bytes, its last line's padding included. It saturates, and is

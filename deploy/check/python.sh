@@ -71,4 +71,8 @@ if (($# == 0)); then
 fi
 
 step "tests"
-"$bin/python" -m pytest -q -p no:cacheprovider -o python_files="test_*.py" tests/python tests/reports
+tests=("$bin/python" -m pytest -q -p no:cacheprovider -o python_files="test_*.py")
+"${tests[@]}" tests/python tests/reports
+
+step "tests, products by libgemmd"
+GEMMD_DATA_PATH=libgemmd "${tests[@]}" tests/python

@@ -85,6 +85,9 @@ int64_t gemmd_error_limit(const gemmd_error* error);
 /* Milliseconds after which the server wants a product to be asked for again; -1 where it did not
  * say. This library has tried again before, as retry_patience_ms says. */
 int64_t gemmd_error_retry_after_ms(const gemmd_error* error);
+/* gemmd.v1.StatusDetails as protobuf's bytes: the server's details, and this library's marks,
+ * "gemmd/client/unreachable" for example. NULL and 0 where there is no error. */
+const void* gemmd_error_details(const gemmd_error* error, uint64_t* bytes);
 void gemmd_error_free(gemmd_error* error);
 
 /* ---------------------------------------------------------------- clients */
@@ -297,6 +300,72 @@ gemmd_code gemmd_result_receipt(const gemmd_result* result, gemmd_receipt* recei
  * result of gemmd_get(). */
 const char* gemmd_result_receipt_json(const gemmd_result* result);
 void gemmd_result_free(gemmd_result* result);
+
+/* ---------------------------------------------------------------- encoded products */
+
+/* For clients of other languages that encode products themselves and want this library's
+ * connections alone: Python's is one. */
+
+enum { GEMMD_TRANSPORT_AUTO = 0, GEMMD_TRANSPORT_UNARY = 1, GEMMD_TRANSPORT_STREAM = 2 };
+
+/* The bytes of one plane of one inline operand. */
+typedef struct gemmd_encoded_plane {
+  int32_t operand; /* gemmd.v1.OperandName: A, B, C or BIAS */
+  int32_t plane;   /* gemmd.v1.PlaneName */
+  const void* data;
+  uint64_t data_bytes;
+} gemmd_encoded_plane;
+
+typedef struct gemmd_encoded_matmul {
+  size_t size;
+  const void* header; /* gemmd.v1.MatmulHeader, as protobuf's bytes */
+  uint64_t header_bytes;
+  const gemmd_encoded_plane* planes;
+  int64_t plane_count;
+  /* D as the header determines it: gemmd.v1.DataType, shape, order; tightly packed. */
+  int32_t d_type;
+  bool d_is_column_major;
+  int64_t d_rows;
+  int64_t d_columns;
+  void* d; /* memory for D; where the header has `output`, that place; NULL where it has keep_result
+            */
+  const char* traceparent; /* NULL: none; so is tracestate */
+  const char* tracestate;
+  int32_t transport;
+  int32_t channels;    /* 0 to 64; 0 chooses */
+  int64_t chunk_bytes; /* of a stream: from 4096 on; 0 chooses */
+  int64_t timeout_us;  /* of the whole call; 0 is the client's */
+} gemmd_encoded_matmul;
+
+#define GEMMD_ENCODED_MATMUL_INIT \
+  { sizeof(gemmd_encoded_matmul), NULL, 0, NULL, 0, 0, false, 0, 0, NULL, NULL, NULL, 0, 0, 0, 0 }
+
+/* Begins a product, as gemmd_matmul_async() does. Operands that the server has lost are not brought
+ * back: NOT_FOUND has them in gemmd_error_details(), as gemmd.v1.MissingOperands.
+ *
+ *   INVALID_ARGUMENT  a field is out of its range, or the header's bytes are no message
+ */
+gemmd_code gemmd_matmul_encoded(gemmd_client* client, const gemmd_encoded_matmul* encoded,
+                                gemmd_matmul_callback callback, void* context, gemmd_call** call,
+                                gemmd_error** error);
+
+/* gemmd.v1.MatmulResponse as protobuf's bytes, without its payload, which is in `d`. NULL and 0
+ * where the product was not encoded. */
+const void* gemmd_result_response(const gemmd_result* result, uint64_t* bytes);
+
+/* The way that a product's last attempt took. */
+typedef struct gemmd_route {
+  size_t size;
+  int32_t transport;
+  int32_t channels;
+  int64_t chunk_bytes;
+} gemmd_route;
+
+#define GEMMD_ROUTE_INIT \
+  { sizeof(gemmd_route), 0, 0, 0 }
+
+/* FAILED_PRECONDITION: the result is that of gemmd_get(). */
+gemmd_code gemmd_result_route(const gemmd_result* result, gemmd_route* route, gemmd_error** error);
 
 /* ---------------------------------------------------------------- matrices that stay */
 

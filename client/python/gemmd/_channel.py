@@ -60,6 +60,10 @@ class Tls:
     key: Pem | None = None
     server_name: str | None = None
 
+    def read(self) -> tuple[bytes | None, bytes | None, bytes | None]:
+        """Root certificates, certificate and key, as PEM texts."""
+        return _read(self.root_certificates), _read(self.certificate), _read(self.key)
+
 
 def _read(pem: Pem | None) -> bytes | None:
     return pem if pem is None or isinstance(pem, bytes) else pathlib.Path(pem).read_bytes()
@@ -89,6 +93,7 @@ class Link:
                 raise ValueError(f"{'tenant' if key == 'gemmd-tenant' else 'token'} has characters that no "
                                  "header can carry")  # fmt: skip
         self.address = address.target
+        self.tls, self.token, self.tenant = tls, token, tenant
         self.metadata = tuple(metadata)
         self._options: tuple[tuple[str, Any], ...] = _OPTIONS
         if address.stays_here or tls is None:
@@ -97,9 +102,8 @@ class Link:
             self._options += (("grpc.enable_http_proxy", 0), ("grpc.address_http_proxy_enabled_addresses", ""))
         self._credentials: Any = None
         if tls is not None:
-            self._credentials = grpc.ssl_channel_credentials(
-                _read(tls.root_certificates), _read(tls.key), _read(tls.certificate)
-            )
+            roots, certificate, private = tls.read()
+            self._credentials = grpc.ssl_channel_credentials(roots, private, certificate)
             if tls.server_name:
                 self._options += (("grpc.ssl_target_name_override", tls.server_name),)
         self._lock = threading.Lock()

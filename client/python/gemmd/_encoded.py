@@ -30,9 +30,11 @@ class Encoded:
         lost has another id, and a name may have gone to a matrix that is stored otherwise.
     d: the result's matrix, None where it stays on the server or is in a region; `target` its bytes.
     keeps: whatever must live as long as this: arrays, regions, sources.
+    is_callers: `d` is the caller's own array. shared_at: the address of D that the server writes.
     """
 
-    __slots__ = ("d", "expected", "keeps", "moved_bytes", "options", "payload_bytes", "planes", "specs", "target")
+    __slots__ = ("d", "expected", "is_callers", "keeps", "moved_bytes", "options", "payload_bytes", "planes",
+                 "shared_at", "specs", "target")  # fmt: skip
 
     def __init__(
         self,
@@ -43,6 +45,8 @@ class Encoded:
         d: Array | None,
         target: memoryview | None,
         keeps: tuple[Any, ...],
+        is_callers: bool = False,
+        shared_at: int = 0,
     ) -> None:
         self.specs = specs
         self.options = options
@@ -53,6 +57,8 @@ class Encoded:
         self.d = d
         self.target = target
         self.keeps = keeps
+        self.is_callers = is_callers
+        self.shared_at = shared_at
 
     def header(self) -> bytes:
         """MatmulHeader's bytes."""

@@ -15,10 +15,12 @@ from typing import Any
 import grpc
 
 from gemmd import _encoded, _fork, _framing, _messages, _route, errors
+from gemmd._carrier import Carried, Carrier
 from gemmd._channel import Link
 from gemmd._cpus import usable_cpus
 from gemmd._encoded import Assembly, Encoded
 from gemmd._header import seconds_of
+from gemmd._library import Library
 from gemmd._names import Given
 from gemmd._route import Route, RouteInput, RouteOptions
 from gemmd._session import Request
@@ -59,12 +61,13 @@ Done = Callable[[Outcome | None, BaseException | None], None]
 class Engine:
     """A link, its sessions, a timer, and what was measured. Thread-safe."""
 
-    def __init__(self, link: Link, retry: RetryPolicy, route: RouteOptions) -> None:
+    def __init__(self, link: Link, retry: RetryPolicy, route: RouteOptions, library: Library | None = None) -> None:
         self.link = link
         self.retry = retry
         self.route = route
         self.timer = Timer()
         self.sessions = SessionPool(link)
+        self.carrier = None if library is None else Carrier(library, link)
         self.given = Given()
         # Few: they wait for the server most of the time. For uploads that a refill takes.
         self.helpers = ThreadPoolExecutor(4, thread_name_prefix="gemmd-helper")
@@ -146,6 +149,8 @@ class Engine:
             call.stop(errors.Cancelled("the client was closed"))
         self.timer.close()
         self.sessions.close()
+        if self.carrier is not None:
+            self.carrier.close()
         self.helpers.shutdown(wait=False)
         self.link.close()
 
@@ -262,6 +267,10 @@ class Call:
         self._attempts += 1
         self._started = time.perf_counter()
         self._alone = engine.in_flight == 1
+        if engine.carrier is not None and self._options.may_carry:
+            self._is_left = False
+            self._attempt_carried(engine.carrier)
+            return
         self._route = engine.choose(self._encoded, self._options)
         if self._route.transport != "unary":
             self._is_left = False
@@ -326,6 +335,27 @@ class Call:
         else:
             self._succeed(response, received)
 
+    def _attempt_carried(self, carrier: Carrier) -> None:
+        self._track(carrier.start(self._encoded, self._options, self._timeout_us(), self._on_carried))
+
+    def _on_carried(
+        self, carried: Carried, answer: bytes, route: Route, failed: tuple[errors.Error, Pushback] | None
+    ) -> None:
+        received = time.perf_counter()
+        self._track(None)
+        self._route = route
+        self._engine.link.hear(None if failed is None else failed[0])
+        if failed is not None:
+            self._fail(*failed)
+            return
+        response = _messages.MatmulResponse.FromString(answer)
+        with self._lock:
+            if self._cancelled is not None:
+                return  # as in _take()
+            carried.place()
+        self._encoded.moved_bytes = self._encoded.payload_bytes + self._encoded.result_bytes
+        self._succeed(response, received)
+
     def _attempt_stream(self) -> None:
         self._encoded.header()  # what cannot be a header is told here, and not on the writing thread
         for _ in range(_MOST_SESSIONS):
@@ -373,7 +403,7 @@ class Call:
             total=now - self._begun,
             wire=max(0.0, round_trip - receipt.total_us * 1e-6),
         )
-        if self._alone and self._engine.in_flight == 1:
+        if self._alone and not self._route.by_library and self._engine.in_flight == 1:
             count = self._encoded.payload_bytes + self._encoded.result_bytes
             self._engine.measure(receipt, count, round_trip, self._route.channels)
         self._end(Outcome(receipt, answer.handle, answer.d, times, self._route), None)

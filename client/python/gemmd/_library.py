@@ -1,10 +1,10 @@
-"""libgemmd.so.0, gemmd's C library, by ctypes: what weights.py calls of it. gemmd.h describes each function."""
+"""libgemmd.so.0, gemmd's C library, by ctypes: what is called of it here. gemmd.h describes each function."""
 
 from __future__ import annotations
 
 import ctypes
 import os
-from ctypes import POINTER, byref, c_bool, c_char_p, c_int32, c_int64, c_size_t, c_void_p
+from ctypes import CFUNCTYPE, POINTER, byref, c_bool, c_char_p, c_int32, c_int64, c_size_t, c_uint64, c_void_p
 from functools import lru_cache
 from typing import Any
 
@@ -46,11 +46,81 @@ class Plane(ctypes.Structure):
     )
 
 
+class ClientOptions(ctypes.Structure):
+    """gemmd_client_options."""
+
+    _fields_ = (
+        ("size", c_size_t),
+        ("target", c_char_p),
+        ("token", c_char_p),
+        ("tenant", c_char_p),
+        ("tls", c_bool),
+        ("root_certificates", c_char_p),
+        ("client_certificate", c_char_p),
+        ("client_key", c_char_p),
+        ("server_name", c_char_p),
+        ("retry_patience_ms", c_int64),
+        ("timeout_ms", c_int64),
+    )
+
+
+class EncodedPlane(ctypes.Structure):
+    """gemmd_encoded_plane."""
+
+    _fields_ = (("operand", c_int32), ("plane", c_int32), ("data", c_void_p), ("data_bytes", c_uint64))
+
+
+class EncodedMatmul(ctypes.Structure):
+    """gemmd_encoded_matmul."""
+
+    _fields_ = (
+        ("size", c_size_t),
+        ("header", c_char_p),
+        ("header_bytes", c_uint64),
+        ("planes", POINTER(EncodedPlane)),
+        ("plane_count", c_int64),
+        ("d_type", c_int32),
+        ("d_is_column_major", c_bool),
+        ("d_rows", c_int64),
+        ("d_columns", c_int64),
+        ("d", c_void_p),
+        ("traceparent", c_char_p),
+        ("tracestate", c_char_p),
+        ("transport", c_int32),
+        ("channels", c_int32),
+        ("chunk_bytes", c_int64),
+        ("timeout_us", c_int64),
+    )
+
+
+class Route(ctypes.Structure):
+    """gemmd_route."""
+
+    _fields_ = (("size", c_size_t), ("transport", c_int32), ("channels", c_int32), ("chunk_bytes", c_int64))
+
+
+# gemmd_matmul_callback: context, result, error.
+CALLBACK = CFUNCTYPE(None, c_void_p, c_void_p, c_void_p)
+
 _ERROR = POINTER(c_void_p)
 _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "gemmd_version": (c_char_p, ()),
     "gemmd_error_message": (c_char_p, (c_void_p,)),
+    "gemmd_error_code": (c_int32, (c_void_p,)),
+    "gemmd_error_details": (c_void_p, (c_void_p, POINTER(c_uint64))),
+    "gemmd_error_retry_after_ms": (c_int64, (c_void_p,)),
     "gemmd_error_free": (None, (c_void_p,)),
+    "gemmd_client_new": (c_int32, (POINTER(ClientOptions), POINTER(c_void_p), _ERROR)),
+    "gemmd_client_free": (c_int32, (c_void_p, _ERROR)),
+    "gemmd_matmul_encoded": (
+        c_int32,
+        (c_void_p, POINTER(EncodedMatmul), CALLBACK, c_void_p, POINTER(c_void_p), _ERROR),
+    ),
+    "gemmd_call_cancel": (None, (c_void_p,)),
+    "gemmd_call_free": (None, (c_void_p,)),
+    "gemmd_result_response": (c_void_p, (c_void_p, POINTER(c_uint64))),
+    "gemmd_result_route": (c_int32, (c_void_p, POINTER(Route), _ERROR)),
+    "gemmd_result_free": (None, (c_void_p,)),
     "gemmd_weights_open": (c_int32, (c_char_p, POINTER(c_void_p), _ERROR)),
     "gemmd_weights_kind": (c_char_p, (c_void_p,)),
     "gemmd_weights_count": (c_int64, (c_void_p,)),
@@ -71,7 +141,7 @@ class Library:
             self._loaded = ctypes.CDLL(path)
         except OSError as error:
             raise ImportError(
-                f"gemmd.weights reads files by {NAME}, gemmd's C library, which was not found: {error}. "
+                f"gemmd.weights and Client(library=) need {NAME}, gemmd's C library, which was not found: {error}. "
                 f"deploy/install_library.sh of gemmd's sources builds it (docs/library.md); give its path as "
                 f"library= or in {_VARIABLE}, or have it in the linker's path"
             ) from error

@@ -98,12 +98,12 @@ def prepare(regions: Regions, a: Any, b: Any, asked: Asked) -> Prepared:
     if 0 in shape:
         return _nothing(visible, asked, out, element)
     if asked.keep:
-        one = _Maker(regions, options, element, None).encode(left, right, c, bias, None)
+        one = _Maker(regions, options, element, None, False).encode(left, right, c, bias, None)
         return Prepared([one], None, (m, n), None, element)
     full = (*batch, m, n)
     in_place = out if out is not None and may_be_written(out, left, right, c, bias) else None
     work, region, is_in_place = _target(regions, in_place, full, element)
-    maker = _Maker(regions, options, element, region)
+    maker = _Maker(regions, options, element, region, is_in_place)
     encoded = _products(maker, left, right, c, bias, work)
     return Prepared(encoded, work, visible, None if is_in_place else out, element)
 
@@ -274,11 +274,14 @@ def _products(maker: _Maker, left: Matrix, right: Matrix, c: Any, bias: Any, wor
 class _Maker:
     """Makes one product of two matrices at a time, all with the same options."""
 
-    def __init__(self, regions: Regions, options: Options, element: ElementType, region: Region | None) -> None:
+    def __init__(
+        self, regions: Regions, options: Options, element: ElementType, region: Region | None, is_callers: bool
+    ) -> None:
         self._regions = regions
         self._options = options
         self._element = element
         self._region = region
+        self._is_callers = is_callers  # D is their own array
 
     def encode(self, a: Matrix, b: Matrix, c: Any, bias: Any, d: Array | None) -> Encoded:
         planes: list[PlaneBytes] = []
@@ -310,7 +313,8 @@ class _Maker:
             return operands, region.place(address) if region is not None else None
 
         inner = None if is_shared else target
-        return Encoded(specs, options, planes, expected, None if is_shared else d, inner, tuple(keeps))
+        written = None if is_shared else d
+        return Encoded(specs, options, planes, expected, written, inner, tuple(keeps), self._is_callers, address)
 
     def _operand(self, x: Any, name: str, planes: list[PlaneBytes], keeps: list[Any]) -> Any:
         """What makes the operand's spec; inline planes are added to `planes`."""

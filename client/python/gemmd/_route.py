@@ -24,14 +24,19 @@ class Route(NamedTuple):
     transport: str = "unary"
     channels: int = 1
     chunk_bytes: int = 0
+    by_library: bool = False  # carried by libgemmd
 
 
 class RouteOptions(NamedTuple):
-    """What the caller insists on: transport "auto", "unary" or "stream"; 0 leaves a number to the rule."""
+    """What the caller insists on: transport "auto", "unary" or "stream"; 0 leaves a number to the rule.
+
+    may_carry: libgemmd may have it, which does not tell of the bytes that have gone.
+    """
 
     transport: str = "auto"
     channels: int = 0
     chunk_bytes: int = 0
+    may_carry: bool = True
 
 
 class RouteInput(NamedTuple):

@@ -12,6 +12,9 @@ from gemmd.retry import NO_PUSHBACK, PUSHBACK_KEY, Pushback, parse_pushback
 
 _MISSING = "type.googleapis.com/gemmd.v1.MissingOperands"
 _DRAINING = "type.googleapis.com/gemmd.v1.Draining"
+# Marks of libgemmd's own.
+_LASTING = "gemmd/client/lasting"
+_UNREACHABLE = "gemmd/client/unreachable"
 _SIZES = re.compile(r"\((\d+) vs\. (\d+)\)")
 # gRPC's words where no connection could be made.
 _NO_CONNECTION = re.compile("failed to connect to all addresses|^DNS resolution failed|^empty address list")
@@ -57,6 +60,23 @@ def error_of(failed: Any) -> tuple[errors.Error, Pushback]:
         number, text = 14, f"the server ended before it took the request: {text}"
     is_unreachable = number == 14 and _NO_CONNECTION.search(text) is not None
     text, may_retry = _explained(text) if is_unreachable else (text, True)
+    error, _ = _made(number, text, details, pause)
+    error.was_cancelled = code is grpc.StatusCode.CANCELLED
+    error.may_retry = may_retry
+    error.is_unreachable = is_unreachable
+    return error, pause
+
+
+def error_of_library(number: int, text: str, details: bytes, pause: Pushback) -> tuple[errors.Error, Pushback]:
+    """The error that libgemmd ended an attempt with; `details` as gemmd_error_details() has them."""
+    error, found = _made(number, text, details, pause)
+    error.may_retry = _LASTING not in found
+    error.is_unreachable = _UNREACHABLE in found
+    return error, pause
+
+
+def _made(number: int, text: str, details: bytes, pause: Pushback) -> tuple[errors.Error, dict[str, bytes]]:
+    """An error, and its details by their types."""
     found = {each.type_url: each.value for each in _parsed(_messages.StatusDetails, details).details}
     lack = _parsed(_messages.MissingOperands, found.get(_MISSING, b""))
     error = errors.class_of(number)(
@@ -67,10 +87,7 @@ def error_of(failed: Any) -> tuple[errors.Error, Pushback]:
         missing_names=list(lack.names),
     )
     error.is_draining = _DRAINING in found
-    error.was_cancelled = code is grpc.StatusCode.CANCELLED
-    error.may_retry = may_retry
-    error.is_unreachable = is_unreachable
-    return error, pause
+    return error, found
 
 
 def _explained(text: str) -> tuple[str, bool]:

@@ -77,6 +77,7 @@ class Client:
         transport: str = "auto",
         channels: int = 0,
         chunk_bytes: int = 0,
+        library: bool | str | None = None,
     ) -> None:
         self.sync = _client.Client(
             address,
@@ -88,6 +89,7 @@ class Client:
             transport=transport,
             channels=channels,
             chunk_bytes=chunk_bytes,
+            library=library,
         )
         self._box: _Mailbox | None = None
 

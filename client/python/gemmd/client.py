@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from gemmd import _fork, _messages, _transfer, errors, types
+from gemmd import _carrier, _fork, _messages, _transfer, errors, types
 from gemmd._address import Address
 from gemmd._administration import Administration
 from gemmd._channel import Link, Tls
@@ -27,7 +27,7 @@ from gemmd._interrupts import Slot, deferred, ended_by, interruptibly
 from gemmd._layout import Array
 from gemmd._names import check_name, check_naming, matching, place_of
 from gemmd._prepare import Asked, Prepared, prepare
-from gemmd._progress import Counter
+from gemmd._progress import Counter, Progress
 from gemmd._regions import Regions
 from gemmd._route import RouteOptions
 from gemmd._running import Running, Told
@@ -96,6 +96,9 @@ class Client(Administration):
     retry: when a failed call is tried again.
     transport: "auto" chooses by size; "unary" or "stream" insist. channels: connections that one product may be
         spread over; 0 chooses. chunk_bytes: of a streamed product; 0 chooses.
+    library: products go by libgemmd.so.0, gemmd's C library (docs/library.md), several times as fast: True takes it
+        where GEMMD_LIBRARY or the linker finds it, a string is its path. None: as the variable GEMMD_DATA_PATH
+        says, "libgemmd" or "python", else by gRPC's Python. ImportError: it was not found.
 
     It connects at the first call, and again by itself after a failure. Every method raises gemmd.Error's
     classes for what the server refuses, ClosedError after close(), and ForkedError in a child of the process
@@ -117,6 +120,7 @@ class Client(Administration):
         transport: str = "auto",
         channels: int = 0,
         chunk_bytes: int = 0,
+        library: bool | str | None = None,
     ) -> None:
         self._arguments = {key: value for key, value in locals().items() if key not in ("self", "__class__")}
         if transport not in ("auto", "unary", "stream"):
@@ -127,7 +131,8 @@ class Client(Administration):
             raise ValueError(f"chunk_bytes is {chunk_bytes}; it must be 0 or at least 4096")
         secure = Tls() if tls is True else tls or None
         link = Link(_one_address(address), secure, token, tenant, plaintext_token)
-        self._engine = Engine(link, retry or RetryPolicy(), RouteOptions(transport, channels, chunk_bytes))
+        route = RouteOptions(transport, channels, chunk_bytes)
+        self._engine = Engine(link, retry or RetryPolicy(), route, _carrier.chosen(library))
         self._engine.owner = weakref.ref(self)
         self._arguments["address"] = self.address
         self._regions = Regions(self._engine)
@@ -200,7 +205,7 @@ class Client(Administration):
         asked = Asked(alpha, beta, c, bias, activation, out, dtype, accumulate, kernel, determinism, priority,
                       verify, keep, lease, traceparent, tracestate, transpose_a, transpose_b)  # fmt: skip
         slot = Slot()
-        running = self._prepare(a, b, asked, deadline, slot.put, begun)
+        running = self._prepare(a, b, asked, deadline, slot.put, begun, progress)
         try:
             with ended_by(running.cancel):
                 left = running.start(here=progress is None)
@@ -227,10 +232,21 @@ class Client(Administration):
         pending._running = self._start(a, b, Asked(**asked), deadline, _teller(pending), begun)
         return pending
 
-    def _prepare(self, a: Any, b: Any, asked: Asked, deadline: float | None, told: Told, begun: float) -> Running:
+    def _prepare(
+        self,
+        a: Any,
+        b: Any,
+        asked: Asked,
+        deadline: float | None,
+        told: Told,
+        begun: float,
+        progress: Progress | None = None,
+    ) -> Running:
         self._check()
         prepared: Prepared = prepare(self._regions, a, b, asked)
-        return Running(self._engine, self._regions, prepared, deadline_of(deadline), told, None, begun)
+        # The library does not tell how many bytes have gone.
+        route = None if progress is None else self._engine.route._replace(may_carry=False)
+        return Running(self._engine, self._regions, prepared, deadline_of(deadline), told, route, begun)
 
     def _start(self, a: Any, b: Any, asked: Asked, deadline: float | None, told: Told, begun: float) -> Running:
         running = self._prepare(a, b, asked, deadline, told, begun)

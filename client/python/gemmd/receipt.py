@@ -45,11 +45,15 @@ class ClientTimes:
 
 @dataclass(frozen=True)
 class Sent:
-    """How a product travelled: "unary" or "stream", over so many connections, in chunks of so many bytes."""
+    """How a product travelled: "unary" or "stream", over so many connections, in chunks of so many bytes.
+
+    by_library: carried by libgemmd, else by gRPC's Python.
+    """
 
     transport: str = "unary"
     channels: int = 1
     chunk_bytes: int = 0
+    by_library: bool = False
 
 
 @dataclass(frozen=True)
@@ -169,6 +173,8 @@ def _facts(receipt: Receipt) -> list[tuple[str, str]]:
             f"over a stream, {receipt.sent.channels} connection{plural}, "
             f"chunks of {human_bytes(receipt.sent.chunk_bytes)}"
         )
+    if receipt.sent.by_library:
+        sent += ", by libgemmd"
     plural = "" if receipt.batch_requests == 1 else "s"
     launch = f"launch of {receipt.batch_requests} request{plural}, {receipt.batch_rows} rows"
     rows = [

@@ -19,9 +19,7 @@ def receipt_from(outcome: Outcome) -> Receipt:
     order = "row-major" if d.order == 0 else "column-major"
     text = f"{d.rows} x {d.columns} {types.by_number(d.type).name} {order}"
     route = outcome.route
-    return receipt_of(
-        outcome.receipt, text, outcome.times, Sent(route.transport, route.channels, route.chunk_bytes)
-    )
+    return receipt_of(outcome.receipt, text, outcome.times, Sent(*route))
 
 
 class Result(np.ndarray[Any, Any]):

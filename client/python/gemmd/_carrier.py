@@ -1,0 +1,203 @@
+"""Products carried by libgemmd, gemmd's C library, instead of gRPC's Python.
+
+No byte of a matrix is copied on its way out, and those of a result once.
+One attempt at a time: whether another follows, _engine.py decides, as for gRPC.
+"""
+
+from __future__ import annotations
+
+import _thread
+import contextlib
+import ctypes
+import itertools
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gemmd import _library, _status, errors
+from gemmd._channel import Link
+from gemmd._encoded import Encoded
+from gemmd._route import Route, RouteOptions
+from gemmd.retry import NO_PUSHBACK, Pushback
+
+_VARIABLE = "GEMMD_DATA_PATH"
+_TRANSPORTS = ("auto", "unary", "stream")
+
+# An attempt's end: gemmd.v1.MatmulResponse's bytes and the way that it took, or what went wrong.
+Done = Callable[["Carried", bytes, Route, "tuple[errors.Error, Pushback] | None"], None]
+
+_numbers = itertools.count(1)
+_under_way: dict[int, Carried] = {}
+
+
+def chosen(library: bool | str | None) -> _library.Library | None:
+    """The library that a Client asks for; None: gRPC's Python. ImportError: it was not found."""
+    if library is None:
+        path = os.environ.get(_VARIABLE) or "python"
+        if path not in ("python", "libgemmd"):
+            raise ValueError(f'{_VARIABLE} is {path!r}; it must be "python" or "libgemmd"')
+        library = path == "libgemmd"
+    return _library.load(library if isinstance(library, str) else None) if library else None
+
+
+class Carrier:
+    """The library's connections to a link's server. Thread-safe."""
+
+    def __init__(self, library: _library.Library, link: Link) -> None:
+        self._library = library
+        self._client = ctypes.c_void_p()
+        tls = link.tls
+        options = _library.ClientOptions(
+            size=ctypes.sizeof(_library.ClientOptions),
+            target=link.address.encode(),
+            token=(link.token or "").encode(),
+            tenant=(link.tenant or "").encode(),
+            tls=tls is not None,
+            retry_patience_ms=-1,  # attempts are counted here
+        )
+        if tls is not None:
+            options.root_certificates, options.client_certificate, options.client_key = tls.read()
+            options.server_name = (tls.server_name or "").encode()
+        library.call("gemmd_client_new", ctypes.byref(options), ctypes.byref(self._client))
+
+    def start(self, encoded: Encoded, options: RouteOptions, timeout_us: int, done: Done) -> Carried:
+        """Begins an attempt. `done` is called once, on a thread of the library's, perhaps before this returns."""
+        return Carried(self._library, self._client, encoded, options, timeout_us, done)
+
+    def close(self) -> None:
+        """Cancels what is under way and waits for its end, for up to 40 s where the server is silent."""
+        client, self._client = self._client, ctypes.c_void_p()
+        if not client:
+            return
+        try:
+            self._library.call("gemmd_client_free", client)
+        except errors.FailedPrecondition:  # in the end of a product, which it would wait for
+            _thread.start_new_thread(self._library.call, ("gemmd_client_free", client))
+
+
+class Carried:
+    """An attempt: what must live until its end, and the handle that cancels it."""
+
+    def __init__(
+        self,
+        library: _library.Library,
+        client: ctypes.c_void_p,
+        encoded: Encoded,
+        options: RouteOptions,
+        timeout_us: int,
+        done: Done,
+    ) -> None:
+        self.library = library
+        self.done = done
+        self._call = ctypes.c_void_p()
+        header = encoded.header()
+        planes = (_library.EncodedPlane * len(encoded.planes))(
+            *(
+                _library.EncodedPlane(each.operand, each.plane, _address_of(each.data), len(each.data))
+                for each in encoded.planes
+            )
+        )
+        trace = encoded.options.trace
+        expected = encoded.expected
+        request = _library.EncodedMatmul(
+            size=ctypes.sizeof(_library.EncodedMatmul),
+            header=header,
+            header_bytes=len(header),
+            planes=planes,
+            plane_count=len(planes),
+            d_type=expected.type,
+            d_is_column_major=expected.order != 0,
+            d_rows=expected.rows,
+            d_columns=expected.columns,
+            d=self._place(encoded),
+            traceparent=trace.traceparent.encode() or None,
+            tracestate=trace.tracestate.encode() or None,
+            transport=_TRANSPORTS.index(options.transport),
+            channels=options.channels,
+            chunk_bytes=options.chunk_bytes,
+            timeout_us=timeout_us,
+        )
+        self._keeps = encoded
+        number = next(_numbers)
+        _under_way[number] = self
+        try:
+            library.call(
+                "gemmd_matmul_encoded",
+                client,
+                ctypes.byref(request),
+                _on_end,
+                ctypes.c_void_p(number),
+                ctypes.byref(self._call),
+            )
+        except BaseException:
+            del _under_way[number]
+            raise
+
+    def _place(self, encoded: Encoded) -> int | None:
+        """Where D goes: aside, if its memory is its caller's, who may use it again after a cancellation."""
+        self._aside: Any = None
+        if encoded.target is None:
+            return encoded.shared_at or None
+        if not encoded.is_callers:
+            return _address_of(encoded.target)
+        self._aside = np.empty(len(encoded.target), np.uint8)
+        return _address_of(self._aside.data)
+
+    def place(self) -> None:
+        """Puts D where it belongs. REQUIRES: the attempt ended well, and its caller still waits."""
+        if self._aside is not None and self._keeps.target is not None:
+            np.copyto(np.frombuffer(self._keeps.target, np.uint8), self._aside)
+
+    def cancel(self) -> None:
+        """Ends it soon; nothing where it has ended."""
+        self.library.gemmd_call_cancel(self._call)
+
+    def __del__(self) -> None:
+        self.library.gemmd_call_free(self._call)
+
+
+def _address_of(data: memoryview) -> int | None:
+    """Of the first byte; None where there is none."""
+    if len(data) == 0:
+        return None
+    address: int = np.frombuffer(data, np.uint8).__array_interface__["data"][0]
+    return address
+
+
+@_library.CALLBACK  # type: ignore[untyped-decorator]
+def _on_end(number: int, result: int | None, error: int | None) -> None:
+    carried = _under_way.pop(number)
+    try:
+        end = _result_of(carried.library, result) if result else (b"", Route(), _error_of(carried.library, error))
+    except Exception as bug:  # nobody is to wait for what never comes
+        end = b"", Route(), (errors.Internal(f"the client failed: {bug!r}"), NO_PUSHBACK)
+    carried.done(carried, *end)
+
+
+def _result_of(library: _library.Library, result: int) -> tuple[bytes, Route, None]:
+    try:
+        size = ctypes.c_uint64()
+        response = ctypes.string_at(library.gemmd_result_response(result, ctypes.byref(size)), size.value)
+        route = _library.Route(size=ctypes.sizeof(_library.Route))
+        library.call("gemmd_result_route", result, ctypes.byref(route))
+    finally:
+        library.gemmd_result_free(result)
+    return response, Route(_TRANSPORTS[route.transport], route.channels, route.chunk_bytes, True), None
+
+
+def _error_of(library: _library.Library, error: int | None) -> tuple[errors.Error, Pushback]:
+    if not error:
+        return errors.ResourceExhausted("this process has no memory for it"), NO_PUSHBACK
+    with contextlib.ExitStack() as stack:
+        stack.callback(library.gemmd_error_free, error)
+        size = ctypes.c_uint64()
+        details = ctypes.string_at(library.gemmd_error_details(error, ctypes.byref(size)), size.value)
+        after = library.gemmd_error_retry_after_ms(error)
+        return _status.error_of_library(
+            library.gemmd_error_code(error),
+            library.gemmd_error_message(error).decode(errors="replace"),
+            details,
+            NO_PUSHBACK if after < 0 else Pushback(seconds=after / 1000),
+        )

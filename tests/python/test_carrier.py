@@ -1,0 +1,169 @@
+"""Products that libgemmd carries: the same bits, errors and ends as by gRPC's Python."""
+
+import threading
+import time
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import gemmd
+
+
+@pytest.fixture(scope="module")
+def ways(server):
+    """Clients of one server, by gRPC's Python and by the library."""
+    with (
+        gemmd.Client(server.address, library=False) as plain,
+        gemmd.Client(server.address, library=True) as carried,
+    ):
+        yield plain, carried
+
+
+def same(ways, *arguments, **asked):
+    plain, carried = (each.matmul(*arguments, **asked) for each in ways)
+    assert plain.receipt.numerics_id == carried.receipt.numerics_id
+    assert (plain.receipt.sent.by_library, carried.receipt.sent.by_library) == (False, True)
+    assert (plain.dtype, plain.shape) == (carried.dtype, carried.shape)
+    assert plain.tobytes() == carried.tobytes()
+    return carried
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "f2", ml_dtypes.bfloat16, "i1", ml_dtypes.float8_e4m3fn])
+def test_bits_of_every_type(ways, random, dtype):
+    a, b = ((9 * random.standard_normal(shape)).astype(dtype) for shape in ((37, 70), (70, 21)))
+    same(ways, a, b)
+    same(ways, a.T.copy().T, b)
+    same(ways, a.T.copy(), b, transpose_a=True)
+
+
+def test_bits_of_what_is_asked_with_them(ways, random):
+    a, b = random.standard_normal((40, 30)), random.standard_normal((30, 20))
+    c, bias = random.standard_normal((40, 20)), random.standard_normal(20)
+    same(ways, a, b, alpha=2, beta=-1, c=c, bias=bias)
+    same(ways, a, b, bias=bias, activation="gelu_tanh", verify=0, priority="high", determinism="fast")
+    assert same(ways, a, b, verify=3).receipt.verification_residual <= 1
+    same(ways, np.stack([a, 2 * a]), b)
+    same(ways, np.stack([a, a]), np.stack([b, 3 * b]))
+    same(ways, a.astype("f4"), gemmd.Quantized.of(b, "int4-g16-f16-offset", axis=1))
+    same(ways, gemmd.Quantized.of(a, "nvfp4", axis=0), gemmd.Quantized.of(b, "mxfp8-e4m3", axis=1))
+    traced = same(ways, a, b, traceparent=f"00-{1:032x}-{2:016x}-01", tracestate="a=b")
+    assert traced.receipt.kernel
+
+
+@pytest.mark.parametrize("transport", ["auto", "unary", "stream"])
+@pytest.mark.parametrize("size", [5, 700, 1500])
+def test_sizes_and_transports(server, random, transport, size):
+    a = random.standard_normal((size, size))
+    with gemmd.Client(server.address, library=True, transport=transport) as client:
+        d = client.matmul(a, a)
+        np.testing.assert_allclose(d, a @ a, rtol=1e-9, atol=1e-9)
+        assert transport in ("auto", d.receipt.sent.transport)
+        assert "by libgemmd" in str(d.receipt)
+
+
+def test_many_connections(server, random):
+    a = random.standard_normal((500, 700))
+    with gemmd.Client(server.address, library=True, transport="stream", channels=3, chunk_bytes=5000) as client:
+        sent = client.matmul(a, a.T).receipt.sent
+    assert (sent.channels, sent.chunk_bytes, sent.by_library) == (3, 5000, True)
+
+
+def test_out_in_either_order_and_of_an_operand(ways, random):
+    a = random.standard_normal((30, 30))
+    for order in "CF":
+        out = np.empty((30, 30), order=order)
+        assert ways[1].matmul(a, a, out=out).base is not None
+        np.testing.assert_allclose(out, a @ a, rtol=1e-12, atol=1e-12)
+    wanted = a @ a
+    ways[1].matmul(a, a, out=a)
+    np.testing.assert_allclose(a, wanted, rtol=1e-12, atol=1e-12)
+
+
+def test_matrices_that_stay_and_shared_memory(server, random):
+    a, b = random.standard_normal((30, 40)), random.standard_normal((40, 20))
+    with gemmd.Client(server.address, library=True) as client:
+        kept = client.matmul(a, client.put(b), keep=True)
+        np.testing.assert_allclose(kept.numpy(), a @ b, rtol=1e-12)
+        shared, d = client.shared(a.shape, "f8"), client.shared((30, 20), "f8")
+        shared[:] = a
+        assert client.matmul(shared, b, out=d).receipt.shared_bytes_out == d.nbytes
+        np.testing.assert_allclose(d, a @ b, rtol=1e-12)
+
+
+def test_errors_say_the_same(ways):
+    a = np.ones((3, 4))
+
+    def error_of(client, **asked):
+        with pytest.raises(gemmd.Error) as caught:
+            client.matmul(a, a.T, **asked)
+        error = caught.value
+        return type(error), str(error), error.field, error.limit, error.retry_after
+
+    for asked in ({"kernel": "none"}, {"verify": 65}):
+        plain, carried = (error_of(client, **asked) for client in ways)
+        assert plain == carried
+    with pytest.raises(gemmd.DeadlineExceeded):
+        ways[1].matmul(np.ones((3000, 3000)), np.ones((3000, 3000)), deadline=0.001)
+
+
+def test_a_server_that_lost_its_matrices_gets_them_again(own_server, random):
+    a, b = random.standard_normal((3, 40)), random.standard_normal((40, 20))
+    with gemmd.Client(own_server.address, library=True) as client:
+        w = client.put(b)
+        own_server.kill()
+        own_server.start()
+        np.testing.assert_allclose(client.matmul(a, w), a @ b, rtol=1e-12)
+
+
+def test_no_server_is_told_and_tried_again(caplog):
+    policy = gemmd.RetryPolicy(max_attempts=3, initial_backoff=0.001)
+    with (
+        gemmd.Client("127.0.0.1:1", library=True, retry=policy) as client,
+        pytest.raises(gemmd.Unavailable) as told,
+    ):
+        client.matmul(np.ones((2, 2)), np.ones((2, 2)))
+    assert told.value.is_unreachable
+    assert "127.0.0.1:1 does not answer" in caplog.text
+
+
+def test_cancelled_products_reach_the_server(own_server):
+    a = np.ones((2500, 2500))
+    with gemmd.Client(own_server.address, library=True) as client:
+        while client.stats().finished_requests.get("CANCELLED", 0) == 0:
+            pending = client.submit(a, a)
+            while client.stats().in_flight_requests < 1 and not pending.done():
+                time.sleep(0.001)
+            pending.cancel()
+            while client.stats().in_flight_requests > 0:
+                time.sleep(0.001)
+
+
+def test_closing_ends_what_is_under_way_and_a_callback_may_close(server):
+    a = np.ones((2000, 2000))
+    client = gemmd.Client(server.address, library=True)
+    pending = [client.submit(a, a) for _ in range(5)]
+    client.close()
+    for each in pending:
+        assert each.exception(60) is None or isinstance(each.exception(), gemmd.errors.Cancelled)
+    with pytest.raises(gemmd.errors.ClosedError):
+        client.matmul(a, a)
+
+    client, closed = gemmd.Client(server.address, library=True), threading.Event()
+    client.submit(a[:2], a).add_done_callback(lambda _: (client.close(), closed.set()))
+    assert closed.wait(60)
+
+
+def test_what_cannot_be_loaded_is_an_import_error(server, monkeypatch):
+    with pytest.raises(ImportError, match="no-such-library"):
+        gemmd.Client(server.address, library="/no-such-library.so")
+    with pytest.raises(ImportError, match=r"libm\.so\.6 has no gemmd_version"):
+        gemmd.Client(server.address, library="libm.so.6")
+    monkeypatch.setenv("GEMMD_DATA_PATH", "rust")
+    with pytest.raises(ValueError, match="GEMMD_DATA_PATH is 'rust'"):
+        gemmd.Client(server.address)
+    a = np.ones((2, 2))
+    for value, by_library in (("libgemmd", True), ("python", False), ("", False)):
+        monkeypatch.setenv("GEMMD_DATA_PATH", value)
+        with gemmd.Client(server.address) as client:
+            assert client.matmul(a, a).receipt.sent.by_library == by_library
