@@ -1,4 +1,3 @@
-#include <cstring>
 #include <limits>
 #include <memory>
 #include <string>
@@ -36,7 +35,7 @@ absl::Status SetHeader(const gemmd_encoded_matmul& given, v1::MatmulHeader& head
 
 absl::Status SetPlanes(const gemmd_encoded_matmul& given, const std::shared_ptr<const void>& owner,
                        EncodedMatmul& matmul) {
-  const std::int64_t most = 4 * (v1::PlaneName_MAX + 1);  // A, B, C and the bias
+  constexpr std::int64_t most = std::int64_t{v1::BIAS} * (v1::PlaneName_MAX + 1);
   absl::Status s = CheckRange("encoded.plane_count", given.plane_count, 0, most);
   if (s.ok()) s = CheckGiven("encoded.planes", given.planes != nullptr || given.plane_count == 0);
   for (std::int64_t i = 0; s.ok() && i < given.plane_count; ++i) {

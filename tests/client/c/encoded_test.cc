@@ -55,7 +55,7 @@ class EncodedTest : public CTest {
   }
 
   // The end of one that begins.
-  End Run() {
+  End EndOfOne() {
     std::promise<End> end;
     gemmd_error* error = nullptr;
     const gemmd_code code = gemmd_matmul_encoded(client_, Encoded(), Tell, &end, nullptr, &error);
@@ -65,7 +65,7 @@ class EncodedTest : public CTest {
 
   // The response of one that succeeds.
   v1::MatmulResponse Response(int32_t transport) {
-    const End end = Run();
+    const End end = EndOfOne();
     EXPECT_EQ("OK", Told(gemmd_error_code(end.error), end.error));
     std::uint64_t bytes = 0;
     const void* const data = gemmd_result_response(end.result, &bytes);
@@ -135,7 +135,7 @@ TEST_F(EncodedTest, AnErrorHasTheServersDetails) {
   header_.mutable_b()->Clear();
   header_.mutable_b()->set_handle("none");
   planes_.pop_back();
-  const End end = Run();
+  const End end = EndOfOne();
   EXPECT_EQ(GEMMD_NOT_FOUND, gemmd_error_code(end.error));
   std::uint64_t bytes = 0;
   const void* const data = gemmd_error_details(end.error, &bytes);
@@ -152,7 +152,7 @@ TEST_F(EncodedTest, AnErrorHasTheServersDetails) {
 
 TEST_F(EncodedTest, ADThatTheServerMakesOtherwiseIsRefusedAndNothingIsWritten) {
   encoded_.d_columns = 3;  // the header's is 2 x 2
-  const End end = Run();
+  const End end = EndOfOne();
   EXPECT_EQ(GEMMD_INTERNAL, gemmd_error_code(end.error));
   EXPECT_THAT(gemmd_error_message(end.error), HasSubstr("2 x 3 f32 row-major was asked for"));
   EXPECT_THAT(d_, ElementsAre(-1, -1, -1, -1));
