@@ -2,7 +2,9 @@
 
 import threading
 import time
+from concurrent import futures
 
+import grpc
 import ml_dtypes
 import numpy as np
 import pytest
@@ -125,6 +127,32 @@ def test_no_server_is_told_and_tried_again(caplog):
         client.matmul(np.ones((2, 2)), np.ones((2, 2)))
     assert told.value.is_unreachable
     assert "127.0.0.1:1 does not answer" in caplog.text
+
+
+@pytest.mark.parametrize("library", [False, True])
+@pytest.mark.parametrize(("pushback", "attempts", "after"), [("-1", 1, None), ("1", 3, 0.001), (None, 3, None)])
+def test_what_a_server_says_about_trying_again(library, pushback, attempts, after):
+    asked = []
+
+    def refuse(request, context):
+        asked.append(len(request))
+        if pushback is not None:
+            context.set_trailing_metadata((("grpc-retry-pushback-ms", pushback),))
+        context.abort(grpc.StatusCode.UNAVAILABLE, "not now")
+
+    handlers = {"Matmul": grpc.unary_unary_rpc_method_handler(refuse)}
+    refusing = grpc.server(futures.ThreadPoolExecutor(1))
+    refusing.add_generic_rpc_handlers((grpc.method_handlers_generic_handler("gemmd.v1.Gemm", handlers),))
+    port = refusing.add_insecure_port("127.0.0.1:0")
+    refusing.start()
+    policy = gemmd.RetryPolicy(max_attempts=3, initial_backoff=0.001)
+    try:
+        with gemmd.Client(f"127.0.0.1:{port}", library=library, retry=policy) as client:
+            with pytest.raises(gemmd.Unavailable) as told:
+                client.matmul(np.ones((2, 2)), np.ones((2, 2)))
+    finally:
+        refusing.stop(0)
+    assert (len(asked), told.value.retry_after, str(told.value)) == (attempts, after, "not now")
 
 
 def test_cancelled_products_reach_the_server(own_server):

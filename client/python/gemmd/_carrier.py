@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import itertools
 import os
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -30,6 +31,7 @@ Done = Callable[["Carried", bytes, Route, "tuple[errors.Error, Pushback] | None"
 
 _numbers = itertools.count(1)
 _under_way: dict[int, Carried] = {}
+_thread_state = threading.local()
 
 
 def chosen(library: bool | str | None) -> _library.Library | None:
@@ -47,7 +49,10 @@ class Carrier:
 
     def __init__(self, library: _library.Library, link: Link) -> None:
         self._library = library
-        self._client = ctypes.c_void_p()
+        self._changed = threading.Condition()
+        self._beginning = 0  # attempts
+        self._client: ctypes.c_void_p | None = None
+        client = ctypes.c_void_p()
         tls = link.tls
         options = _library.ClientOptions(
             size=ctypes.sizeof(_library.ClientOptions),
@@ -60,21 +65,44 @@ class Carrier:
         if tls is not None:
             options.root_certificates, options.client_certificate, options.client_key = tls.read()
             options.server_name = (tls.server_name or "").encode()
-        library.call("gemmd_client_new", ctypes.byref(options), ctypes.byref(self._client))
+        library.call("gemmd_client_new", ctypes.byref(options), ctypes.byref(client))
+        self._client = client
 
-    def start(self, encoded: Encoded, options: RouteOptions, timeout_us: int, done: Done) -> Carried:
-        """Begins an attempt. `done` is called once, on a thread of the library's, perhaps before this returns."""
-        return Carried(self._library, self._client, encoded, options, timeout_us, done)
+    def prepare(self, encoded: Encoded, options: RouteOptions, timeout_us: int, done: Done) -> Carried:
+        """An attempt. `done` is called once, on a thread of the library's; never if begin() raises."""
+        return Carried(self._library, encoded, options, timeout_us, done)
+
+    def begin(self, carried: Carried) -> None:
+        """Begins it; it may have ended when this returns. Cancelled after close()."""
+        with self._changed:
+            client = self._client
+            if client is None:
+                raise errors.Cancelled("the client was closed")
+            self._beginning += 1
+        try:
+            carried.begin(client)
+        finally:
+            with self._changed:
+                self._beginning -= 1
+                if self._client is None:
+                    self._changed.notify_all()
 
     def close(self) -> None:
         """Cancels what is under way and waits for its end, for up to 40 s where the server is silent."""
-        client, self._client = self._client, ctypes.c_void_p()
-        if not client:
+        with self._changed:
+            client, self._client = self._client, None
+        if client is None:
             return
-        try:
-            self._library.call("gemmd_client_free", client)
-        except errors.FailedPrecondition:  # in the end of a product, which it would wait for
-            _thread.start_new_thread(self._library.call, ("gemmd_client_free", client))
+        if getattr(_thread_state, "is_in_end", False):  # of a product, which it would wait for
+            _thread.start_new_thread(self._free, (client,))
+        else:
+            self._free(client)
+
+    def _free(self, client: ctypes.c_void_p) -> None:
+        with self._changed:
+            while self._beginning > 0:
+                self._changed.wait()
+        self._library.call("gemmd_client_free", client)
 
 
 class Carried:
@@ -83,7 +111,6 @@ class Carried:
     def __init__(
         self,
         library: _library.Library,
-        client: ctypes.c_void_p,
         encoded: Encoded,
         options: RouteOptions,
         timeout_us: int,
@@ -101,7 +128,7 @@ class Carried:
         )
         trace = encoded.options.trace
         expected = encoded.expected
-        request = _library.EncodedMatmul(
+        self._request = _library.EncodedMatmul(
             size=ctypes.sizeof(_library.EncodedMatmul),
             header=header,
             header_bytes=len(header),
@@ -120,13 +147,16 @@ class Carried:
             timeout_us=timeout_us,
         )
         self._keeps = encoded
+
+    def begin(self, client: ctypes.c_void_p) -> None:
+        """Begins it, once. It may have ended when this returns."""
         number = next(_numbers)
         _under_way[number] = self
         try:
-            library.call(
+            self.library.call(
                 "gemmd_matmul_encoded",
                 client,
-                ctypes.byref(request),
+                ctypes.byref(self._request),
                 _on_end,
                 ctypes.c_void_p(number),
                 ctypes.byref(self._call),
@@ -151,7 +181,7 @@ class Carried:
             np.copyto(np.frombuffer(self._keeps.target, np.uint8), self._aside)
 
     def cancel(self) -> None:
-        """Ends it soon; nothing where it has ended."""
+        """Ends it soon; nothing where it has ended, or has not begun."""
         self.library.gemmd_call_cancel(self._call)
 
     def __del__(self) -> None:
@@ -173,7 +203,12 @@ def _on_end(number: int, result: int | None, error: int | None) -> None:
         end = _result_of(carried.library, result) if result else (b"", Route(), _error_of(carried.library, error))
     except Exception as bug:  # nobody is to wait for what never comes
         end = b"", Route(), (errors.Internal(f"the client failed: {bug!r}"), NO_PUSHBACK)
-    carried.done(carried, *end)
+    is_nested = getattr(_thread_state, "is_in_end", False)
+    _thread_state.is_in_end = True
+    try:
+        carried.done(carried, *end)
+    finally:
+        _thread_state.is_in_end = is_nested
 
 
 def _result_of(library: _library.Library, result: int) -> tuple[bytes, Route, None]:
@@ -194,10 +229,8 @@ def _error_of(library: _library.Library, error: int | None) -> tuple[errors.Erro
         stack.callback(library.gemmd_error_free, error)
         size = ctypes.c_uint64()
         details = ctypes.string_at(library.gemmd_error_details(error, ctypes.byref(size)), size.value)
-        after = library.gemmd_error_retry_after_ms(error)
         return _status.error_of_library(
             library.gemmd_error_code(error),
             library.gemmd_error_message(error).decode(errors="replace"),
             details,
-            NO_PUSHBACK if after < 0 else Pushback(seconds=after / 1000),
         )

@@ -336,7 +336,11 @@ class Call:
             self._succeed(response, received)
 
     def _attempt_carried(self, carrier: Carrier) -> None:
-        self._track(carrier.start(self._encoded, self._options, self._timeout_us(), self._on_carried))
+        carried = carrier.prepare(self._encoded, self._options, self._timeout_us(), self._on_carried)
+        self._track(carried)
+        carrier.begin(carried)
+        if self._cancelled is not None:  # perhaps before there was anything to cancel
+            carried.cancel()
 
     def _on_carried(
         self, carried: Carried, answer: bytes, route: Route, failed: tuple[errors.Error, Pushback] | None
@@ -345,6 +349,9 @@ class Call:
         self._track(None)
         self._route = route
         self._engine.link.hear(None if failed is None else failed[0])
+        if self._cancelled is not None:  # which is why it failed, perhaps
+            self._end(None, self._cancelled)
+            return
         if failed is not None:
             self._fail(*failed)
             return

@@ -26,11 +26,16 @@ _POLL_SECONDS = 0.1
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGALRM, signal.SIGHUP)
 
 
+def _is_main() -> bool:
+    # current_thread() would make an object for each thread that is not Python's own.
+    return threading.get_ident() == threading.main_thread().ident
+
+
 @contextlib.contextmanager
 def _taken(take: Callable[[Came], None]) -> Iterator[None]:
     """take() gets the signals that come in this block, instead of their handlers. Nothing in other threads."""
     handlers: dict[int, Handler] = {}
-    if threading.current_thread() is threading.main_thread():
+    if _is_main():
         found = ((each, signal.getsignal(each)) for each in _SIGNALS)
         handlers = {number: handler for number, handler in found if callable(handler)}
     try:
@@ -115,7 +120,7 @@ def interruptibly(work: Callable[[], T], give_up: Callable[[], None], poll: Call
 
     poll() is called in this thread meanwhile; what it raises gives up too.
     """
-    if poll is None and threading.current_thread() is not threading.main_thread():
+    if poll is None and not _is_main():
         return work()
     slot = Slot()
 

@@ -108,7 +108,6 @@ _FUNCTIONS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "gemmd_error_message": (c_char_p, (c_void_p,)),
     "gemmd_error_code": (c_int32, (c_void_p,)),
     "gemmd_error_details": (c_void_p, (c_void_p, POINTER(c_uint64))),
-    "gemmd_error_retry_after_ms": (c_int64, (c_void_p,)),
     "gemmd_error_free": (None, (c_void_p,)),
     "gemmd_client_new": (c_int32, (POINTER(ClientOptions), POINTER(c_void_p), _ERROR)),
     "gemmd_client_free": (c_int32, (c_void_p, _ERROR)),

@@ -15,6 +15,7 @@ _DRAINING = "type.googleapis.com/gemmd.v1.Draining"
 # Marks of libgemmd's own.
 _LASTING = "gemmd/client/lasting"
 _UNREACHABLE = "gemmd/client/unreachable"
+_PUSHBACK = "gemmd/client/retry_after_ms"
 _SIZES = re.compile(r"\((\d+) vs\. (\d+)\)")
 # gRPC's words where no connection could be made.
 _NO_CONNECTION = re.compile("failed to connect to all addresses|^DNS resolution failed|^empty address list")
@@ -60,28 +61,30 @@ def error_of(failed: Any) -> tuple[errors.Error, Pushback]:
         number, text = 14, f"the server ended before it took the request: {text}"
     is_unreachable = number == 14 and _NO_CONNECTION.search(text) is not None
     text, may_retry = _explained(text) if is_unreachable else (text, True)
-    error, _ = _made(number, text, details, pause)
+    error, _ = _made(number, text, details)
+    error.retry_after = pause.seconds
     error.was_cancelled = code is grpc.StatusCode.CANCELLED
     error.may_retry = may_retry
     error.is_unreachable = is_unreachable
     return error, pause
 
 
-def error_of_library(number: int, text: str, details: bytes, pause: Pushback) -> tuple[errors.Error, Pushback]:
+def error_of_library(number: int, text: str, details: bytes) -> tuple[errors.Error, Pushback]:
     """The error that libgemmd ended an attempt with; `details` as gemmd_error_details() has them."""
-    error, found = _made(number, text, details, pause)
+    error, found = _made(number, text, details)
+    pause = parse_pushback(found[_PUSHBACK].decode("ascii", "replace") if _PUSHBACK in found else None)
+    error.retry_after = pause.seconds
     error.may_retry = _LASTING not in found
     error.is_unreachable = _UNREACHABLE in found
     return error, pause
 
 
-def _made(number: int, text: str, details: bytes, pause: Pushback) -> tuple[errors.Error, dict[str, bytes]]:
+def _made(number: int, text: str, details: bytes) -> tuple[errors.Error, dict[str, bytes]]:
     """An error, and its details by their types."""
     found = {each.type_url: each.value for each in _parsed(_messages.StatusDetails, details).details}
     lack = _parsed(_messages.MissingOperands, found.get(_MISSING, b""))
     error = errors.class_of(number)(
         text,
-        retry_after=pause.seconds,
         missing_digests=list(lack.digests),
         missing_handles=list(lack.handles),
         missing_names=list(lack.names),
