@@ -6,4 +6,4 @@ cd "$(dirname "$0")/.."
 mapfile -t cache < <(deploy/bazel_cache.sh)
 bazel build --config=opt "${cache[@]}" //client/c:libgemmd
 version=$(sed -n 's/.*kVersion\[\] = "\(.*\)";.*/\1/p' base/version.h)
-client/c/install.sh bazel-bin/client/c/libgemmd.so.0 client/include/gemmd/gemmd.h "$version" "$prefix"
+client/c/install.sh bazel-bin/client/c/libgemmd.so.0 client/include/gemmd "$version" "$prefix"

@@ -149,7 +149,7 @@ build_binaries() {
   mapfile -t cache < <(deploy/bazel_cache.sh)
   bazel build --config=opt "${cache[@]}" //server:gemmd //client/cli:gemm //client/c:libgemmd
   install -D -s -t "$work/$folder/bin" bazel-bin/server/gemmd bazel-bin/client/cli/gemm
-  client/c/install.sh bazel-bin/client/c/libgemmd.so.0 client/include/gemmd/gemmd.h "$version" "$work/$folder"
+  client/c/install.sh bazel-bin/client/c/libgemmd.so.0 client/include/gemmd "$version" "$work/$folder"
   cp LICENSE README.md CHANGELOG.md "$work/$folder"
   local said
   for said in "$("$work/$folder/bin/gemmd" --version)" "$("$work/$folder/bin/gemm" --version)"; do

@@ -16,7 +16,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 COPIED = ["LICENSE", "base/version.h", ".gitignore", "client/python", "proto/gemmd", "deploy/release.sh",
-          "deploy/bazel_cache.sh", "deploy/packages.txt", "client/c/install.sh", "client/include/gemmd/gemmd.h"]
+          "deploy/bazel_cache.sh", "deploy/packages.txt", "client/c/install.sh", "client/include/gemmd"]
 CHANGES = "### Safety\n- Nothing breaks.\n\n### Features\n- `gemmd` multiplies.\n"
 CI = """#!/bin/sh
 echo "ci $*" >>"$RECORD"

@@ -14,6 +14,8 @@ size_t SumOfSizes(void) {
   gemmd_receipt receipt = GEMMD_RECEIPT_INIT;
   gemmd_tensor_info tensor = GEMMD_TENSOR_INFO_INIT;
   gemmd_plane plane = GEMMD_PLANE_INIT;
-  return client.size + array.size + operand.size + matmul.size + receipt.size + tensor.size +
-         plane.size;
+  gemmd_encoded_matmul encoded = GEMMD_ENCODED_MATMUL_INIT;
+  gemmd_route route = GEMMD_ROUTE_INIT;
+  return encoded.size + route.size + client.size + array.size + operand.size + matmul.size +
+         receipt.size + tensor.size + plane.size;
 }

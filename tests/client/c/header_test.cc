@@ -13,8 +13,10 @@ int main() {
   gemmd_receipt receipt = GEMMD_RECEIPT_INIT;
   gemmd_tensor_info tensor = GEMMD_TENSOR_INFO_INIT;
   gemmd_plane plane = GEMMD_PLANE_INIT;
-  const size_t sum = client.size + array.size + operand.size + matmul.size + receipt.size +
-                     tensor.size + plane.size;
+  gemmd_encoded_matmul encoded = GEMMD_ENCODED_MATMUL_INIT;
+  gemmd_route route = GEMMD_ROUTE_INIT;
+  const size_t sum = encoded.size + route.size + client.size + array.size + operand.size +
+                     matmul.size + receipt.size + tensor.size + plane.size;
   if (sum == SumOfSizes()) return 0;
   std::printf("%zu bytes here, %zu in C\n", sum, SumOfSizes());
   return 1;

@@ -1,5 +1,8 @@
 #!/usr/bin/env python3
-"""docs/library.md's program is compiled as the page says, against what install.sh lays out, and says what is shown."""
+"""docs/library.md's programs are compiled as the page says, against what install.sh lays out, and say what is shown.
+
+By CMake it is deploy/check/library.sh that compiles.
+"""
 import os
 import pathlib
 import re
@@ -19,7 +22,7 @@ class PageTest(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.work = pathlib.Path(folder.name)
-        subprocess.run(["client/c/install.sh", "client/c/libgemmd.so.0", "client/include/gemmd/gemmd.h", "1.2.3",
+        subprocess.run(["client/c/install.sh", "client/c/libgemmd.so.0", "client/include/gemmd", "1.2.3",
                         self.work / "laid"], check=True)
         # As a user may.
         (self.work / "laid").rename(self.work / "gemmd")
@@ -59,6 +62,19 @@ class PageTest(unittest.TestCase):
         self.assertEqual(("", 1), (ran.stdout, ran.returncode))
         self.assertIn("UNAVAILABLE: ", ran.stderr)
         self.assertIn(f"{self.work}/nobody", ran.stderr)
+
+    def test_the_program_in_cpp_does_too(self):
+        (self.work / "first.cc").write_text(blocks("cpp")[0])
+        for compiler in ("c++ -std=c++17", "c++ -std=c++20 -Wconversion -Wshadow"):
+            compile_it = re.sub("^cc first.c", f"{compiler} first.cc", self.compile)
+            strict = compile_it + " -Wall -Wextra -Werror -pedantic"
+            subprocess.run(["bash", "-ec", strict], cwd=self.work, env=self.environment, check=True)
+        ran = subprocess.run([self.work / "first", self.start()], stdout=subprocess.PIPE, text=True, timeout=60)
+        self.assertEqual((blocks("text")[1], 0), (ran.stdout, ran.returncode))
+        ran = subprocess.run([self.work / "first", f"unix:{self.work}/nobody"], stderr=subprocess.PIPE, text=True,
+                             timeout=60)
+        self.assertEqual(1, ran.returncode)
+        self.assertIn("UNAVAILABLE: ", ran.stderr)
 
     def test_pkg_config_knows_the_version(self):
         said = subprocess.run(["pkg-config", "--modversion", "gemmd"], env=self.environment, check=True,
