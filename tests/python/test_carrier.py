@@ -1,5 +1,7 @@
 """Products that libgemmd carries: the same bits, errors and ends as by gRPC's Python."""
 
+import subprocess
+import sys
 import threading
 import time
 from concurrent import futures
@@ -182,6 +184,62 @@ def test_closing_ends_what_is_under_way_and_a_callback_may_close(server):
     assert closed.wait(60)
 
 
+BESIDE = """
+import _ctypes, ctypes, os, sys
+order = sys.argv[2]
+if order == "library first":
+    loaded = ctypes.CDLL(os.environ["GEMMD_LIBRARY"])
+    assert "grpc" not in sys.modules
+import numpy as np
+import gemmd
+if order == "grpc first":
+    loaded = ctypes.CDLL(os.environ["GEMMD_LIBRARY"])
+a = np.ones((300, 300))
+plain, carried = (gemmd.Client(sys.argv[1], library=library) for library in (False, True))
+for _ in range(5):
+    assert plain.matmul(a, a).tobytes() == carried.matmul(a, a).tobytes()
+for _ in range(3):  # more often than it was loaded
+    _ctypes.dlclose(loaded._handle)
+assert plain.matmul(a, a).tobytes() == carried.matmul(a, a).tobytes()
+carried.close()
+print("done")
+"""
+
+
+@pytest.mark.parametrize("order", ["library first", "grpc first"])
+def test_beside_grpcs_own_python_and_closed_by_dlclose(server, order):
+    done = subprocess.run(
+        [sys.executable, "-c", BESIDE, server.address, order],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "done\n", "")
+
+
+def test_a_child_that_is_forked_may_end_and_its_parent_goes_on(server):
+    script = """
+import os, sys
+import numpy as np
+import gemmd
+a = np.ones((20, 20))
+client = gemmd.Client(sys.argv[1], library=True)
+client.matmul(a, a)
+if (child := os.fork()) == 0:
+    try:
+        client.matmul(a, a)
+    except gemmd.errors.ForkedError:
+        sys.exit(7)
+_, status = os.waitpid(child, 0)
+print(os.waitstatus_to_exitcode(status), client.matmul(a, a)[0, 0])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", script, server.address], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "7 20.0\n"), done.stderr
+
+
 def test_what_cannot_be_loaded_is_an_import_error(server, monkeypatch):
     with pytest.raises(ImportError, match="no-such-library"):
         gemmd.Client(server.address, library="/no-such-library.so")
@@ -195,3 +253,4 @@ def test_what_cannot_be_loaded_is_an_import_error(server, monkeypatch):
         monkeypatch.setenv("GEMMD_DATA_PATH", value)
         with gemmd.Client(server.address) as client:
             assert client.matmul(a, a).receipt.sent.by_library == by_library
+            assert bool(client.info().library) == by_library

@@ -49,6 +49,7 @@ class Carrier:
 
     def __init__(self, library: _library.Library, link: Link) -> None:
         self._library = library
+        self.version: str = library.gemmd_version().decode()
         self._changed = threading.Condition()
         self._beginning = 0  # attempts
         self._client: ctypes.c_void_p | None = None

@@ -76,7 +76,10 @@ class Limits:
 
 @dataclass(frozen=True)
 class Info:
-    """What a server is. shared_memory_prefix is empty where it shares none."""
+    """What a server is. shared_memory_prefix is empty where it shares none.
+
+    library: the version of the libgemmd that this client's products go by; empty where it is gRPC's Python.
+    """
 
     version: str
     uptime: float
@@ -84,6 +87,7 @@ class Info:
     shared_memory_prefix: str
     limits: Limits
     devices: tuple[Device, ...]
+    library: str = ""
 
 
 @dataclass(frozen=True)
@@ -312,8 +316,8 @@ def estimate_of(message: Any) -> Estimate:
     return found
 
 
-def info_of(message: Any) -> Info:
-    """Of ServerInfoResponse."""
+def info_of(message: Any, library: str) -> Info:
+    """Of ServerInfoResponse, for a client of that library."""
     devices = tuple(_take(Device, each, memory=_take(Memory, each.memory)) for each in message.devices)
     found: Info = _take(
         Info,
@@ -321,6 +325,7 @@ def info_of(message: Any) -> Info:
         uptime=seconds_of(message.uptime),
         limits=_take(Limits, message.limits),
         devices=devices,
+        library=library,
     )
     return found
 

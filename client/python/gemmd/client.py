@@ -440,7 +440,9 @@ class Client(Administration):
         """What the server is: version, devices, limits."""
         self._check()
         request = _messages.ServerInfoRequest()
-        return info_of(self._call("Admin/ServerInfo", request, _messages.ServerInfoResponse, deadline))
+        carrier = self._engine.carrier
+        answer = self._call("Admin/ServerInfo", request, _messages.ServerInfoResponse, deadline)
+        return info_of(answer, "" if carrier is None else carrier.version)
 
     def stats(self, deadline: float | None = None) -> Statistics:
         """What the server has done since it began."""
