@@ -48,6 +48,8 @@ absl::Status NewClient(const gemmd_client_options* options, gemmd_client** clien
   }
   ClientOptions ours;
   if (!TextOf(given.target).empty()) ours.channel.target = given.target;
+  // Else the clients of a process would share one, and a new client a connection that went silent.
+  ours.channel.own_connection = true;
   ours.channel.token = TextOf(given.token);
   ours.channel.tenant = TextOf(given.tenant);
   absl::StatusOr<std::optional<TlsOptions>> tls = TlsOf(given);

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The Python client: its wheel in an empty virtual environment, types, lint, and its tests against a server.
 # It also checks the quantized formats of base/numbers/quant against ml_dtypes, through
-# tests/base/numbers/quant/codec.cc. Packages come from PyPI, and without it this fails. About a minute
-# once pip has them in its cache.
+# tests/base/numbers/quant/codec.cc. Packages come from PyPI, and without it this fails. The tests run twice,
+# with products by gRPC's Python and by libgemmd: five minutes once pip has the packages in its cache.
 #   deploy/check/python.sh                the server that Bazel built, and this machine's python3
 #   GEMMD_BINARY=PATH ...                 another server
 #   GEMMD_CODEC=PATH ...                  another codec
@@ -75,4 +75,4 @@ tests=("$bin/python" -m pytest -q -p no:cacheprovider -o python_files="test_*.py
 "${tests[@]}" tests/python tests/reports
 
 step "tests, products by libgemmd"
-GEMMD_DATA_PATH=libgemmd "${tests[@]}" tests/python
+GEMMD_DATA_PATH=libgemmd "${tests[@]}" tests/python tests/reports

@@ -26,8 +26,9 @@ def proxy(server):
 
 @TRANSPORTS
 @pytest.mark.parametrize("deadline", [1.1, 0.3])
-def test_deadlines_are_met_for_a_second_and_no_longer(proxy, transport, deadline):
-    with gemmd.Client(proxy.address, transport=transport) as client:
+@pytest.mark.parametrize("library", [False, True])
+def test_deadlines_are_met_for_a_second_and_no_longer(proxy, transport, deadline, library):
+    with gemmd.Client(proxy.address, transport=transport, library=library) as client:
         client.matmul(A, A)
         proxy.freeze()
         failures = 0
@@ -50,8 +51,9 @@ def test_other_calls_do_not_stay_there_either(proxy):
         assert client.info(10).version
 
 
-def test_a_slow_product_costs_no_connection(proxy):
-    with gemmd.Client(proxy.address, channels=1) as client:
+@pytest.mark.parametrize("library", [False, True])
+def test_a_slow_product_costs_no_connection(proxy, library):
+    with gemmd.Client(proxy.address, channels=1, library=library) as client:
         large = np.ones((1200, 1200))
         for _ in range(3):
             pending = client.submit(large, large)
@@ -75,7 +77,7 @@ def impatient(monkeypatch):
 
 @TRANSPORTS
 def test_without_a_deadline_the_answer_comes_over_another_connection(proxy, impatient, transport):
-    with gemmd.Client(proxy.address, transport=transport) as client:
+    with gemmd.Client(proxy.address, transport=transport, library=False) as client:
         client.matmul(A, A)
         proxy.freeze()
         assert client.matmul(A, A)[0, 0] == 4
@@ -86,7 +88,7 @@ def test_without_a_deadline_the_answer_comes_over_another_connection(proxy, impa
 
 def test_aio_without_a_deadline(proxy, impatient):
     async def main():
-        async with gemmd.aio.Client(proxy.address) as client:
+        async with gemmd.aio.Client(proxy.address, library=False) as client:
             await client.matmul(A, A)
             proxy.freeze()
             for d in await asyncio.gather(*(client.matmul(A, A) for _ in range(8))):

@@ -44,30 +44,42 @@ def chosen(library: bool | str | None) -> _library.Library | None:
     return _library.load(library if isinstance(library, str) else None) if library else None
 
 
+class _Client:
+    """A gemmd_client, and who uses it."""
+
+    def __init__(self, handle: ctypes.c_void_p) -> None:
+        self.handle = handle
+        self.beginning = 0  # attempts that are in a function of it
+        self.calls = 0  # attempts that have not ended
+
+
 class Carrier:
     """The library's connections to a link's server. Thread-safe."""
 
     def __init__(self, library: _library.Library, link: Link) -> None:
         self._library = library
+        self._link = link
         self.version: str = library.gemmd_version().decode()
         self._changed = threading.Condition()
-        self._beginning = 0  # attempts
-        self._client: ctypes.c_void_p | None = None
-        client = ctypes.c_void_p()
-        tls = link.tls
+        self._client: _Client | None = self._new()  # None: closed
+        self._left: set[_Client] = set()  # that still have calls
+
+    def _new(self) -> _Client:
+        link = self._link
         options = _library.ClientOptions(
             size=ctypes.sizeof(_library.ClientOptions),
             target=link.address.encode(),
             token=(link.token or "").encode(),
             tenant=(link.tenant or "").encode(),
-            tls=tls is not None,
+            tls=link.tls is not None,
             retry_patience_ms=-1,  # attempts are counted here
         )
-        if tls is not None:
-            options.root_certificates, options.client_certificate, options.client_key = tls.read()
-            options.server_name = (tls.server_name or "").encode()
-        library.call("gemmd_client_new", ctypes.byref(options), ctypes.byref(client))
-        self._client = client
+        if link.tls is not None:
+            options.root_certificates, options.client_certificate, options.client_key = link.tls.read()
+            options.server_name = (link.tls.server_name or "").encode()
+        handle = ctypes.c_void_p()
+        self._library.call("gemmd_client_new", ctypes.byref(options), ctypes.byref(handle))
+        return _Client(handle)
 
     def prepare(self, encoded: Encoded, options: RouteOptions, timeout_us: int, done: Done) -> Carried:
         """An attempt. `done` is called once, on a thread of the library's; never if begin() raises."""
@@ -79,31 +91,54 @@ class Carrier:
             client = self._client
             if client is None:
                 raise errors.Cancelled("the client was closed")
-            self._beginning += 1
+            client.beginning += 1
+            client.calls += 1
         try:
-            carried.begin(client)
+            carried.begin(client.handle, lambda: self._end(client))
+        except BaseException:
+            self._end(client)
+            raise
         finally:
             with self._changed:
-                self._beginning -= 1
-                if self._client is None:
+                client.beginning -= 1
+                if client is not self._client:
                     self._changed.notify_all()
+
+    def leave(self) -> None:
+        """Later attempts get other connections; the old ones end with the attempts that they have."""
+        new = self._new()
+        with self._changed:
+            old, self._client = self._client, new if self._client is not None else None
+            if old is not None and old.calls > 0:
+                self._left.add(old)
+                return
+        _thread.start_new_thread(self._free, (new if old is None else old,))
 
     def close(self) -> None:
         """Cancels what is under way and waits for its end, for up to 40 s where the server is silent."""
         with self._changed:
-            client, self._client = self._client, None
-        if client is None:
-            return
-        if getattr(_thread_state, "is_in_end", False):  # of a product, which it would wait for
-            _thread.start_new_thread(self._free, (client,))
-        else:
-            self._free(client)
+            clients = [*self._left, *([] if self._client is None else [self._client])]
+            self._client = None
+            self._left.clear()
+        for each in clients:
+            if getattr(_thread_state, "is_in_end", False):  # of a product, which it would wait for
+                _thread.start_new_thread(self._free, (each,))
+            else:
+                self._free(each)
 
-    def _free(self, client: ctypes.c_void_p) -> None:
+    def _end(self, client: _Client) -> None:
         with self._changed:
-            while self._beginning > 0:
+            client.calls -= 1
+            if client.calls > 0 or client not in self._left:
+                return
+            self._left.remove(client)
+        _thread.start_new_thread(self._free, (client,))  # which waits for the end of this one
+
+    def _free(self, client: _Client) -> None:
+        with self._changed:
+            while client.beginning > 0:
                 self._changed.wait()
-        self._library.call("gemmd_client_free", client)
+        self._library.call("gemmd_client_free", client.handle)
 
 
 class Carried:
@@ -149,8 +184,9 @@ class Carried:
         )
         self._keeps = encoded
 
-    def begin(self, client: ctypes.c_void_p) -> None:
-        """Begins it, once. It may have ended when this returns."""
+    def begin(self, client: ctypes.c_void_p, on_end: Callable[[], None]) -> None:
+        """Begins it, once; it may have ended when this returns. on_end() follows `done`."""
+        self.on_end = on_end
         number = next(_numbers)
         _under_way[number] = self
         try:
@@ -210,6 +246,7 @@ def _on_end(number: int, result: int | None, error: int | None) -> None:
         carried.done(carried, *end)
     finally:
         _thread_state.is_in_end = is_nested
+        carried.on_end()
 
 
 def _result_of(library: _library.Library, result: int) -> tuple[bytes, Route, None]:

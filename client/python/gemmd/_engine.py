@@ -137,6 +137,8 @@ class Engine:
         """A call that began at `since` did: those that follow must not wait on the same dead connection."""
         if self.link.leave_if_silent(since):
             self.sessions.leave()
+            if self.carrier is not None:
+                self.carrier.leave()
 
     def close(self) -> None:
         """Ends what is under way. Safe to call in a forked child, where it does nothing."""
@@ -348,10 +350,10 @@ class Call:
         received = time.perf_counter()
         self._track(None)
         self._route = route
-        self._engine.link.hear(None if failed is None else failed[0])
         if self._cancelled is not None:  # which is why it failed, perhaps
             self._end(None, self._cancelled)
             return
+        self._engine.link.hear(None if failed is None else failed[0])
         if failed is not None:
             self._fail(*failed)
             return
