@@ -53,32 +53,36 @@ class _Client:
         self.calls = 0  # attempts that have not ended
 
 
+def _options_of(link: Link) -> _library.ClientOptions:
+    options = _library.ClientOptions(
+        size=ctypes.sizeof(_library.ClientOptions),
+        target=link.address.encode(),
+        token=(link.token or "").encode(),
+        tenant=(link.tenant or "").encode(),
+        tls=link.tls is not None,
+        retry_patience_ms=-1,  # attempts are counted here
+    )
+    if link.tls is not None:
+        options.root_certificates, options.client_certificate, options.client_key = link.tls.read()
+        options.server_name = (link.tls.server_name or "").encode()
+    return options
+
+
 class Carrier:
     """The library's connections to a link's server. Thread-safe."""
 
     def __init__(self, library: _library.Library, link: Link) -> None:
         self._library = library
-        self._link = link
         self.version: str = library.gemmd_version().decode()
+        # Read once: files of certificates may be gone when a later client is made of them.
+        self._options = _options_of(link)
         self._changed = threading.Condition()
         self._client: _Client | None = self._new()  # None: closed
         self._left: set[_Client] = set()  # that still have calls
 
     def _new(self) -> _Client:
-        link = self._link
-        options = _library.ClientOptions(
-            size=ctypes.sizeof(_library.ClientOptions),
-            target=link.address.encode(),
-            token=(link.token or "").encode(),
-            tenant=(link.tenant or "").encode(),
-            tls=link.tls is not None,
-            retry_patience_ms=-1,  # attempts are counted here
-        )
-        if link.tls is not None:
-            options.root_certificates, options.client_certificate, options.client_key = link.tls.read()
-            options.server_name = (link.tls.server_name or "").encode()
         handle = ctypes.c_void_p()
-        self._library.call("gemmd_client_new", ctypes.byref(options), ctypes.byref(handle))
+        self._library.call("gemmd_client_new", ctypes.byref(self._options), ctypes.byref(handle))
         return _Client(handle)
 
     def prepare(self, encoded: Encoded, options: RouteOptions, timeout_us: int, done: Done) -> Carried:
