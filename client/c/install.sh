@@ -4,7 +4,8 @@
 # their own place.
 set -euo pipefail
 library=$1 headers=$2 version=$3 prefix=$4
-install -D -m 644 -t "$prefix/include/gemmd" "$headers/gemmd.h" "$headers/gemmd.hpp"
+install -D -m 644 -t "$prefix/include/gemmd" "$headers/gemmd.h" "$headers/gemmd.hpp" \
+  "$headers/gemmd.f90"
 install -D -m 644 -s -t "$prefix/lib" "$library"
 ln -sfn "$(basename "$library")" "$prefix/lib/libgemmd.so"
 mkdir -p "$prefix/lib/pkgconfig"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# docs/library.md's program in C++ by CMake's find_package(gemmd), against what client/c/install.sh lays out, and run
-# against a server, in ten seconds.
+# docs/library.md's programs in C++ by CMake's find_package(gemmd) and in Fortran, against what client/c/install.sh
+# lays out, and run against a server, in ten seconds.
 #   deploy/check/library.sh     the server and the library that Bazel built
 #   GEMMD_BINARY=PATH ...       another server
 #   GEMMD_LIBRARY=PATH ...      another libgemmd.so.0
@@ -13,7 +13,7 @@ server=$(realpath "${GEMMD_BINARY:-bazel-bin/server/gemmd}")
 library=$(realpath "${GEMMD_LIBRARY:-bazel-bin/client/c/libgemmd.so.0}")
 [[ -x $server ]] || fail "there is no server at $server: bazel build --config=opt //server:gemmd"
 [[ -f $library ]] || fail "there is no library at $library: bazel build --config=opt //client/c:libgemmd"
-deploy/install_packages.sh cmake g++ make
+deploy/install_packages.sh cmake g++ gfortran make pkg-config
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -36,6 +36,43 @@ build() {
 }
 (build) >"$work/log" 2>&1 || fail "$(cat "$work/log")"
 
+step "the page's program in Fortran, and sizes of structs as C has them"
+block fortran 1 >"$work/first.f90"
+cat >"$work/sizes.f90" <<'F90'
+program sizes
+  use gemmd
+  type(gemmd_client_options) :: client
+  type(gemmd_array) :: array
+  type(gemmd_operand) :: operand
+  type(gemmd_matmul_options) :: matmul
+  client = gemmd_client_options_init()
+  array = gemmd_array_init()
+  operand = gemmd_operand_init()
+  matmul = gemmd_matmul_options_init()
+  print '(4(i0, :, 1x))', client%size, array%size, operand%size, matmul%size
+end program
+F90
+cat >"$work/sizes.c" <<'C'
+#include <gemmd/gemmd.h>
+#include <stdio.h>
+int main(void) {
+  printf("%zu %zu %zu %zu\n", sizeof(gemmd_client_options), sizeof(gemmd_array), sizeof(gemmd_operand),
+         sizeof(gemmd_matmul_options));
+  return 0;
+}
+C
+export PKG_CONFIG_PATH=$work/gemmd/lib/pkgconfig
+found="$(pkg-config --cflags --libs gemmd) -Wl,-rpath,$work/gemmd/lib"
+cd "$work"
+for program in first sizes; do
+  # shellcheck disable=SC2086  # several words
+  gfortran -std=f2018 -Wall -Wextra -Werror gemmd/include/gemmd/gemmd.f90 "$program.f90" -o "$program-f90" $found
+done
+# shellcheck disable=SC2086
+cc sizes.c -o sizes-c $found
+cd - >/dev/null
+diff <("$work/sizes-c") <("$work/sizes-f90") || fail "gemmd.f90 has a struct of another size than gemmd.h"
+
 step "run against a server"
 "$server" --device=cpu --listen="unix:$work/socket" 2>"$work/server.log" &
 trap 'kill %1; wait; rm -rf "$work"' EXIT
@@ -44,7 +81,8 @@ until grep -q '"event":"serving"' "$work/server.log"; do
   sleep 0.05
 done
 "$work/build/first" "unix:$work/socket" >"$work/said"
-diff <(block text 2) "$work/said" || fail "it says something else than the page"
+diff <(block text 2) "$work/said" || fail "the program in C++ says something else than the page"
+diff <(block text 3) <("$work/first-f90" "unix:$work/socket") || fail "the program in Fortran says something else than the page"
 
 step "versions that are asked for"
 takes() {
@@ -59,4 +97,4 @@ takes "${version%%.*}.0" || fail "find_package(gemmd ${version%%.*}.0) is refuse
 for newer in "${version%%.*}.999" "$((${version%%.*} + 1)).0"; do
   ! takes "$newer" || fail "find_package(gemmd $newer) is taken, and $version is there"
 done
-echo "docs/library.md's program was built by CMake, and said what the page shows"
+echo "docs/library.md's programs were built by CMake and gfortran, and said what the page shows"

@@ -24,6 +24,13 @@ class SymbolsTest(unittest.TestCase):
         listed = pathlib.Path("tests/client/c/exports.txt").read_text().split()
         self.assertEqual(sorted({name + "@@GEMMD_0" for name in functions} | {"GEMMD_0"}), sorted(listed))
 
+    def test_fortran_declares_functions_that_are_there(self):
+        module = pathlib.Path("client/include/gemmd/gemmd.f90").read_text()
+        declared = re.findall(r"(?:function|subroutine) (gemmd_\w+)\(.*\) bind\(c\)", module)
+        self.assertGreater(len(declared), 15)
+        listed = pathlib.Path("tests/client/c/exports.txt").read_text().split()
+        self.assertEqual([], [name for name in declared if name + "@@GEMMD_0" not in listed])
+
     def test_it_says_its_name_and_stays_loaded(self):
         dynamic = run("readelf", "-d", LIBRARY)
         self.assertIn("Library soname: [libgemmd.so.0]", dynamic)
