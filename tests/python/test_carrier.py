@@ -1,5 +1,6 @@
 """Products that libgemmd carries: the same bits, errors and ends as by gRPC's Python."""
 
+import random as std_random
 import subprocess
 import sys
 import threading
@@ -12,6 +13,9 @@ import numpy as np
 import pytest
 
 import gemmd
+from gemmd import _carrier
+from gemmd._address import Address
+from gemmd._channel import Link
 
 
 @pytest.fixture(scope="module")
@@ -182,6 +186,86 @@ def test_closing_ends_what_is_under_way_and_a_callback_may_close(server):
     client, closed = gemmd.Client(server.address, library=True), threading.Event()
     client.submit(a[:2], a).add_done_callback(lambda _: (client.close(), closed.set()))
     assert closed.wait(60)
+
+
+class FakeLibrary:
+    """Clients by number, and how many attempts each has; freeing one that has any would cancel them."""
+
+    def __init__(self):
+        self.clients = 0
+        self.users = {}
+        self.freed = []
+        self.is_closing = False
+
+    def gemmd_version(self):
+        return b"1.2.3"
+
+    def call(self, name, *arguments):
+        if name == "gemmd_client_new":
+            self.clients += 1
+            arguments[1]._obj.value = self.clients
+        else:
+            assert name == "gemmd_client_free"
+            assert self.is_closing or self.users.get(arguments[0].value, 0) == 0
+            self.freed.append(arguments[0].value)
+
+
+class FakeAttempt:
+    """Ends when it is told to, perhaps while it begins."""
+
+    def __init__(self, library, is_short):
+        self.library, self.is_short, self.end = library, is_short, None
+
+    def begin(self, handle, on_end):
+        users = self.library.users
+        assert handle.value not in self.library.freed
+        users[handle.value] = users.get(handle.value, 0) + 1
+
+        def end():
+            users[handle.value] -= 1
+            on_end()
+
+        self.end = end
+        if self.is_short == "fails":
+            users[handle.value] -= 1
+            raise gemmd.errors.InvalidArgument("no")
+        if self.is_short == "ends":
+            end()
+
+
+def test_random_histories_free_each_client_once_and_none_in_use(monkeypatch):
+    monkeypatch.setattr(_carrier._thread, "start_new_thread", lambda function, arguments: later.append(arguments))
+    dice = std_random.Random(1)
+    for _ in range(300):
+        library, later, open_ones = FakeLibrary(), [], []
+        carrier = _carrier.Carrier(library, Link(Address("127.0.0.1:1"), None, None, None, False))
+        for _ in range(dice.randrange(60)):
+            step = dice.choice(("begin", "begin", "begin", "end", "end", "leave", "free"))
+            if step == "begin":
+                attempt = FakeAttempt(library, dice.choice((None, None, "ends", "fails")))
+                try:
+                    carrier.begin(attempt)
+                except gemmd.errors.InvalidArgument:
+                    continue
+                if attempt.is_short is None:
+                    open_ones.append(attempt)
+            elif step == "end" and open_ones:
+                open_ones.pop(dice.randrange(len(open_ones))).end()
+            elif step == "leave":
+                carrier.leave()
+            elif step == "free" and later:
+                carrier._free(*later.pop(0))
+        assert library.clients - len(library.freed) - len(later) == 1 + len(carrier._left)
+        library.is_closing = True
+        carrier.close()
+        with pytest.raises(gemmd.errors.Cancelled):
+            carrier.begin(FakeAttempt(library, None))
+        carrier.leave()  # after its end too
+        for each in open_ones:
+            each.end()
+        for each in later:
+            carrier._free(*each)
+        assert sorted(library.freed) == list(range(1, library.clients + 1))
 
 
 BESIDE = """
