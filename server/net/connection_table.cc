@@ -274,6 +274,15 @@ bool ConnectionTable::Close(const std::string& endpoint, Reopening reopening) {
   return true;
 }
 
+void ConnectionTable::CloseAll() {
+  const MutexLock lock(mutex_);
+  for (auto& [name, peer] : peers_) {
+    for (Connection& each : peer.connections) {
+      if (!each.is_shut_down) each.is_shut_down = ShutDown(each);
+    }
+  }
+}
+
 void ConnectionTable::Peer::Punish(TimeNs now) {
   const TimeNs passed = penalty == 0 ? kSoon : now - closed_at;
   if (passed < kTogether) return;

@@ -76,6 +76,9 @@ class ConnectionTable {
   // most bytes that wait to be read is shut down, or none if few wait.
   bool Close(const std::string& endpoint, Reopening reopening = Reopening::kLater);
 
+  // As Close() with kAtOnce, every connection.
+  void CloseAll();
+
   // A call of the tenant came over the connection of that endpoint, which from now on counts in the
   // tenant's quota of connections until it is closed. Errors as Quotas::Take(), each time
   // that there is no room for it. A connection that is not there any more, and one without an

@@ -40,9 +40,10 @@ std::vector<std::string> AllServices(const GrpcServerOptions& options) {
 
 }  // namespace
 
-GrpcServer::GrpcServer(std::unique_ptr<ServerTls> tls, ListeningSockets sockets,
-                       const GrpcServerOptions& options, const Door& door)
-    : tls_(std::move(tls)),
+GrpcServer::GrpcServer(ConnectionTable* connections, std::unique_ptr<ServerTls> tls,
+                       ListeningSockets sockets, const GrpcServerOptions& options, const Door& door)
+    : connections_(connections),
+      tls_(std::move(tls)),
       sockets_(std::move(sockets)),
       health_(OwnServices(options), door),
       reflection_(AllServices(options), door),
@@ -70,7 +71,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
 
   grpc::ServerBuilder builder;
   std::unique_ptr<GrpcServer> result(
-      new GrpcServer(std::move(tls), *std::move(sockets), options, door));
+      new GrpcServer(connections, std::move(tls), *std::move(sockets), options, door));
   // gRPC is held for good: when its last user goes, the library waits up to ten seconds for a
   // poller of its own, and the process is about to end anyway.
   grpc_init();
@@ -126,6 +127,9 @@ void GrpcServer::Shutdown(int timeout_ms) {
   acceptor_.reset();
   sockets_.reset();
   live_call_limit_.reset();
+  // gRPC answers CANCELLED to calls that come between its shutdown and its client's seeing that
+  // (1.51, KillZombie), and nobody tries such a call again.
+  connections_->CloseAll();
   server_->Shutdown(std::chrono::system_clock::now() + std::chrono::milliseconds(timeout_ms));
 }
 

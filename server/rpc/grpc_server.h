@@ -52,8 +52,8 @@ class GrpcServer {
   // Answers of grpc.health.v1 for every service.
   void SetServing(bool serving) { health_.SetServing(serving); }
 
-  // Takes no new connections and calls, waits for those in flight up to `timeout_ms`, cancels the
-  // rest.
+  // Takes no new connections, closes those that are open and waits for the ends of their calls up
+  // to `timeout_ms`. Clients see UNAVAILABLE.
   void Shutdown(int timeout_ms);
 
   // As LiveCallLimit::SetAll(). REQUIRES: no Shutdown() yet.
@@ -67,9 +67,10 @@ class GrpcServer {
   int port() const { return sockets_->port(); }
 
  private:
-  GrpcServer(std::unique_ptr<ServerTls> tls, ListeningSockets sockets,
+  GrpcServer(ConnectionTable* connections, std::unique_ptr<ServerTls> tls, ListeningSockets sockets,
              const GrpcServerOptions& options, const Door& door);
 
+  ConnectionTable* const connections_;
   const std::unique_ptr<ServerTls> tls_;  // none: plaintext
   std::optional<ListeningSockets> sockets_;
   HealthService health_;

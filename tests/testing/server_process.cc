@@ -33,6 +33,10 @@ ServerProcess::ServerProcess(std::vector<std::string> flags) {
 
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) std::abort();
+  // The server drops what finds no room, and it is read at the end. Without memory jemalloc alone
+  // says 64 KiB, as many as a pipe has by default.
+  constexpr int kLogBytes = 1 << 20;
+  if (fcntl(ends[0], F_SETPIPE_SZ, kLogBytes) < 0) std::abort();
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   posix_spawn_file_actions_adddup2(&actions, ends[1], STDERR_FILENO);

@@ -1,6 +1,8 @@
 #include "server/net/connection_table.h"
 
+#include <fcntl.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <map>
@@ -56,6 +58,29 @@ TEST(ConnectionTable, CountsWhatItsPeersHaveNotAcknowledged) {
   char bytes[3];
   ASSERT_EQ(recv(client.fd(), bytes, sizeof bytes, MSG_WAITALL), 3);
   EXPECT_EQ(table.UnacknowledgedBytes(), 0U);
+}
+
+TEST(ConnectionTable, ClosesAllAndNoDescriptorThatIsAnothersByNow) {
+  testing::FakeClock clock;
+  ConnectionTable table({3, 3, {}}, {}, &clock);
+  std::vector<Socket> servers, clients;
+  for (int i = 0; i < 3; ++i) {
+    int ends[2];
+    ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    servers.emplace_back(ends[0]);
+    clients.emplace_back(ends[1]);
+    ASSERT_TRUE(table.Add(servers.back().fd(), "10.0.0." + std::to_string(i)).ok());
+  }
+  int others[2];
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, others), 0);
+  const Socket foreign(others[0]), collector(others[1]);
+  ASSERT_EQ(dup3(foreign.fd(), servers[2].fd(), O_CLOEXEC), servers[2].fd());
+  table.CloseAll();
+  char byte;
+  EXPECT_EQ(recv(clients[0].fd(), &byte, 1, MSG_DONTWAIT), 0);
+  EXPECT_EQ(recv(clients[1].fd(), &byte, 1, MSG_DONTWAIT), 0);
+  EXPECT_EQ(send(foreign.fd(), "1", 1, 0), 1);
+  EXPECT_EQ(recv(collector.fd(), &byte, 1, MSG_DONTWAIT), 1);
 }
 
 TEST(ConnectionTable, LetsAProxyHaveAllThatThereAre) {
