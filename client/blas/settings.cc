@@ -1,0 +1,107 @@
+#include "client/blas/settings.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+namespace gemmd::blas {
+namespace {
+
+// Returns null for one that is empty: a script clears a variable so.
+const char* Given(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? nullptr : value;
+}
+
+// Returns false where it is none of the three.
+bool ParseMode(const char* text, Mode& mode) {
+  if (std::strcmp(text, "auto") == 0) {
+    mode = Mode::kAuto;
+  } else if (std::strcmp(text, "always") == 0) {
+    mode = Mode::kAlways;
+  } else if (std::strcmp(text, "never") == 0) {
+    mode = Mode::kNever;
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool ParseLimit(const char* text, std::int64_t& limit_ms) {
+  constexpr long long kDayMs = 24LL * 3600 * 1000;
+  char* end = nullptr;
+  errno = 0;
+  const long long value = std::strtoll(text, &end, 10);
+  if (errno != 0 || *end != '\0' || value < 1 || value > kDayMs) return false;
+  limit_ms = value;
+  return true;
+}
+
+bool ParseSwitch(const char* text, bool& on) {
+  on = std::strcmp(text, "1") == 0;
+  return on || std::strcmp(text, "0") == 0;
+}
+
+int OpenLog(const char* path) {
+  if (std::strcmp(path, "-") == 0) return STDERR_FILENO;
+  return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+}
+
+}  // namespace
+
+Settings ReadSettings() {
+  Settings settings;
+  settings.server = Given("GEMMD_SERVER");
+  settings.library = Given("GEMMD_LIBRARY");
+  settings.kernel = Given("GEMMD_BLAS_KERNEL");
+  const auto refuse = [&settings](const char* name, const char* value, const char* rule) {
+    Say("%s is \"%s\": it must be %s; all is computed here", name, value, rule);
+    settings.mode = Mode::kNever;
+  };
+  bool sound = true;
+  if (const char* mode = Given("GEMMD_BLAS_MODE"); mode != nullptr) {
+    if (!ParseMode(mode, settings.mode)) {
+      refuse("GEMMD_BLAS_MODE", mode, "auto, always or never");
+      sound = false;
+    }
+  }
+  if (const char* limit = Given("GEMMD_BLAS_LIMIT_MS"); limit != nullptr && sound) {
+    if (!ParseLimit(limit, settings.limit_ms)) {
+      refuse("GEMMD_BLAS_LIMIT_MS", limit, "1 to 86400000");
+      sound = false;
+    }
+  }
+  if (const char* report = Given("GEMMD_BLAS_REPORT"); report != nullptr && sound) {
+    if (!ParseSwitch(report, settings.report)) refuse("GEMMD_BLAS_REPORT", report, "0 or 1");
+  }
+  if (const char* log = Given("GEMMD_BLAS_LOG"); log != nullptr) {
+    settings.log = OpenLog(log);
+    // Products do not depend on it.
+    if (settings.log < 0) Say("GEMMD_BLAS_LOG is \"%s\": %s", log, std::strerror(errno));
+  }
+  return settings;
+}
+
+void Say(const char* format, ...) {
+  char line[1024];
+  constexpr char kName[] = "gemmd_blas: ";
+  constexpr int kBegin = sizeof(kName) - 1;
+  constexpr int kMost = static_cast<int>(sizeof(line)) - kBegin - 1;  // and a newline
+  std::memcpy(line, kName, kBegin);
+  va_list arguments;
+  va_start(arguments, format);
+  int length = std::vsnprintf(line + kBegin, kMost, format, arguments);
+  va_end(arguments);
+  if (length < 0) return;
+  if (length >= kMost) length = kMost - 1;
+  line[kBegin + length] = '\n';
+  // Nobody is left to tell where standard error is closed.
+  if (write(STDERR_FILENO, line, static_cast<std::size_t>(kBegin + length + 1)) < 0) return;
+}
+
+}  // namespace gemmd::blas
