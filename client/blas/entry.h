@@ -69,7 +69,7 @@ void Enter(const char* routine, const Symmetric<T>& symmetric,
   const double m = Size(symmetric.m);
   const double n = Size(symmetric.n);
   const double order = Size(Order(symmetric));
-  Call call(routine, m, n, 0, Flops<T>(m, n, order), kKind<T>);
+  Call call(routine, m, n, order, Flops<T>(m, n, order), kKind<T>);
   EnterByHalves<T, Int>(
       call, symmetric, names, [&](auto& parts) { ByHalves(symmetric, parts); }, here);
 }
@@ -80,7 +80,7 @@ void Enter(const char* routine, const Triangular<T>& triangular, bool solves,
   const double m = Size(triangular.m);
   const double n = Size(triangular.n);
   const double order = Size(Order(triangular));
-  Call call(routine, m, n, 0, Flops<T>(m, n, order) / 2, kKind<T>);
+  Call call(routine, m, n, order, Flops<T>(m, n, order) / 2, kKind<T>);
   EnterByHalves<T, Int>(
       call, triangular, names,
       [&](auto& parts) {

@@ -28,13 +28,7 @@ constexpr double kMib = 1024.0 * 1024;
 
 std::string LineOf(const CallRecord& record) {
   std::string line = record.routine;
-  line += ' ';
-  const char* separator = "";
-  for (const double side : {record.m, record.n, record.k}) {
-    if (side == 0) continue;
-    Append(line, "%s%.0f", separator, side);
-    separator = "x";
-  }
+  Append(line, " %.0fx%.0fx%.0f", record.m, record.n, record.k);
   Append(line, " %s", NameOf(record.why));
   if (record.products != 0) {
     Append(line, ": %lld product%s, %.1f MiB", static_cast<long long>(record.products),

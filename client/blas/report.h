@@ -15,7 +15,7 @@ namespace gemmd::blas {
 // One call of one routine.
 struct CallRecord {
   const char* routine = "";  // "dgemm"
-  double m = 0;              // as its caller gave them; 0 where the routine has no such
+  double m = 0;              // C is M x N, and K is summed over
   double n = 0;
   double k = 0;
   double flops = 0;

@@ -1,0 +1,100 @@
+// A BLAS that computes element by element and counts its calls: the BLAS of this machine in tests
+// of libgemmd_blas.so. It has some of its names in each family.
+#include <atomic>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+#include "tests/client/blas/plain.h"
+
+namespace gemmd::blas {
+namespace {
+
+std::atomic<long> calls = 0;
+std::atomic<long> refusals = 0;
+
+// So quick that no server is quicker; what it computes is wrong.
+bool IsInstant() {
+  static const bool is_instant = std::getenv("PLAIN_BLAS_INSTANT") != nullptr;
+  return is_instant;
+}
+
+template <typename T, typename Int>
+void Multiply(const char* op_a, const char* op_b, const Int* m, const Int* n, const Int* k,
+              const T* alpha, const T* a, const Int* lda, const T* b, const Int* ldb, const T* beta,
+              T* c, const Int* ldc) {
+  ++calls;
+  if (IsInstant()) return;
+  const Gemm<T> gemm{static_cast<Op>(*op_a),
+                     static_cast<Op>(*op_b),
+                     *m,
+                     *n,
+                     *k,
+                     *alpha,
+                     a,
+                     *lda,
+                     b,
+                     *ldb,
+                     *beta,
+                     c,
+                     *ldc};
+  Gemm<T> with_alpha = gemm;
+  with_alpha.alpha = T(1);
+  if (*m <= 0 || *n <= 0 || !(IsProduct(with_alpha) || *k == 0)) {
+    ++refusals;
+    return;
+  }
+  Plainly(gemm);
+}
+
+}  // namespace
+}  // namespace gemmd::blas
+
+using gemmd::blas::calls;
+using gemmd::blas::Multiply;
+using gemmd::blas::refusals;
+
+extern "C" {
+
+// Calls since it was asked before.
+long plain_calls() { return calls.exchange(0); }
+long plain_refusals() { return refusals.exchange(0); }
+
+#define PLAIN_GEMM(name, T, Int)                                                                   \
+  void name(const char* op_a, const char* op_b, const Int* m, const Int* n, const Int* k,          \
+            const T* alpha, const T* a, const Int* lda, const T* b, const Int* ldb, const T* beta, \
+            T* c, const Int* ldc, std::size_t, std::size_t) {                                      \
+    Multiply<T, Int>(op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                    \
+  }
+PLAIN_GEMM(sgemm_, float, std::int32_t)
+PLAIN_GEMM(dgemm_, double, std::int32_t)
+PLAIN_GEMM(cgemm_, std::complex<float>, std::int32_t)
+PLAIN_GEMM(zgemm_, std::complex<double>, std::int32_t)
+PLAIN_GEMM(scipy_sgemm_64_, float, std::int64_t)
+PLAIN_GEMM(scipy_dgemm_64_, double, std::int64_t)
+
+void scipy_cblas_dgemm64_(int layout, int op_a, int op_b, std::int64_t m, std::int64_t n,
+                          std::int64_t k, double alpha, const double* a, std::int64_t lda,
+                          const double* b, std::int64_t ldb, double beta, double* c,
+                          std::int64_t ldc) {
+  const char letters[] = "NTC";
+  const char* const a_letter = &letters[op_a - 111];
+  const char* const b_letter = &letters[op_b - 111];
+  if (layout == 102) {
+    Multiply(a_letter, b_letter, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
+  } else {
+    Multiply(b_letter, a_letter, &n, &m, &k, &alpha, b, &ldb, a, &lda, &beta, c, &ldc);
+  }
+}
+
+void dsyrk_(const char* triangle, const char* op, const std::int32_t* n, const std::int32_t* k,
+            const double* alpha, const double* a, const std::int32_t* lda, const double* beta,
+            double* c, const std::int32_t* ldc, std::size_t, std::size_t) {
+  ++calls;
+  gemmd::blas::Plainly(gemmd::blas::Rank<double>{
+      false, static_cast<gemmd::blas::Triangle>(*triangle), static_cast<gemmd::blas::Op>(*op), *n,
+      *k, *alpha, a, *lda, *beta, c, *ldc});
+}
+
+}  // extern "C"
