@@ -82,7 +82,7 @@ std::string Report::Text() const {
            static_cast<long long>(row.products), static_cast<double>(row.bytes) / kMib,
            row.seconds);
     if (row.why == Why::kServer && row.seconds_here > 0) {
-      Append(text, "  %.4f, %.2f times as long", row.seconds_here, row.seconds_here / row.seconds);
+      Append(text, "  %.2f, of %.4f s here", row.seconds_here / row.seconds, row.seconds_here);
     }
     text += '\n';
   }
