@@ -13,10 +13,12 @@
 //   edges           calls that are no products: "edges right, refused R"
 //   fork N          N products in a child: its answer
 //   loaded          "libgemmd yes, threads 7"
+//   apart           "threads yes, that take signals 0, names hidden"
 //   until-there N   up to N products, until one was not computed here: "there"
 //
 // A line "at I" comes before the answer of `products` for each 100 calls.
 #include <dlfcn.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +29,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <limits>
@@ -148,19 +151,33 @@ bool IsRight(std::int64_t i, Call call) {
   return std::memcmp(plain.data(), c.data(), plain.size() * sizeof(T)) == 0;
 }
 
+// Row-major, of the transpose.
+void CallCblasSyrk(const Rank<double>& rank) {
+  using Function = void(int, int, int, std::int64_t, std::int64_t, double, const double*,
+                        std::int64_t, double, double*, std::int64_t);
+  Called<Function>("scipy_cblas_dsyrk64_")(
+      101, rank.triangle == Triangle::kUpper ? 122 : 121, rank.op == Op::kNone ? 112 : 111, rank.n,
+      rank.k, rank.alpha, rank.a, rank.lda, rank.beta, rank.c, rank.ldc);
+}
+
 bool IsRightRank(std::int64_t i) {
   const std::int64_t n = 1 + i % 13;
   const std::int64_t k = 1 + i % 7;
+  const Op op = i / 2 % 2 == 0 ? Op::kNone : Op::kTranspose;
   const auto a = Numbers<double>(n * k, i);
   auto c = Numbers<double>(n * n, i + 1);
   auto plain = c;
-  Rank<double> rank{false,     i % 2 == 0 ? Triangle::kUpper : Triangle::kLower,
-                    Op::kNone, n,
-                    k,         1,
-                    a.data(),  n,
-                    1,         c.data(),
+  Rank<double> rank{false,    i % 2 == 0 ? Triangle::kUpper : Triangle::kLower,
+                    op,       n,
+                    k,        1,
+                    a.data(), op == Op::kNone ? n : k,
+                    1,        c.data(),
                     n};
-  CallSyrk(rank);
+  if (i % 3 == 0) {
+    CallCblasSyrk(rank);
+  } else {
+    CallSyrk(rank);
+  }
   rank.c = plain.data();
   Plainly(rank);
   return plain == c;
@@ -330,6 +347,26 @@ void Loaded() {
   std::cout << "libgemmd " << (has ? "yes" : "no") << ", threads " << ThreadCount() << std::endl;
 }
 
+// Signals are the program's, and so are names: nothing of libgemmd is to be found by others.
+void Apart() {
+  int threads = 0;
+  int quiet = 0;
+  for (const auto& task : std::filesystem::directory_iterator("/proc/self/task")) {
+    if (task.path().filename() == std::to_string(getpid())) continue;
+    std::ifstream status(task.path() / "status");
+    std::string word;
+    while (status >> word && word != "SigBlk:") {
+    }
+    unsigned long long blocked = 0;
+    status >> std::hex >> blocked;
+    ++threads;
+    if ((blocked >> (SIGALRM - 1) & 1) != 0) ++quiet;
+  }
+  std::cout << "threads " << (threads > 0 ? "yes" : "no") << ", that take signals "
+            << threads - quiet << ", names "
+            << (dlsym(RTLD_DEFAULT, "gemmd_version") == nullptr ? "hidden" : "seen") << std::endl;
+}
+
 void Fork(std::int64_t count) {
   const pid_t child = fork();
   if (child == 0) {
@@ -361,6 +398,8 @@ bool Obey(const std::string& line) {
     Fork(first);
   } else if (command == "loaded") {
     Loaded();
+  } else if (command == "apart") {
+    Apart();
   } else if (command == "until-there") {
     UntilThere(static_cast<int>(first));
   } else {

@@ -91,13 +91,24 @@ void scipy_cblas_dgemm64_(int layout, int op_a, int op_b, std::int64_t m, std::i
   }
 }
 
-void dsyrk_(const char* triangle, const char* op, const std::int32_t* n, const std::int32_t* k,
-            const double* alpha, const double* a, const std::int32_t* lda, const double* beta,
-            double* c, const std::int32_t* ldc, std::size_t, std::size_t) {
-  ++calls;
-  gemmd::blas::Plainly(gemmd::blas::Rank<double>{
-      false, static_cast<gemmd::blas::Triangle>(*triangle), static_cast<gemmd::blas::Op>(*op), *n,
-      *k, *alpha, a, *lda, *beta, c, *ldc});
+#define PLAIN_SYRK(name, Int)                                                                      \
+  void name(const char* triangle, const char* op, const Int* n, const Int* k, const double* alpha, \
+            const double* a, const Int* lda, const double* beta, double* c, const Int* ldc,        \
+            std::size_t, std::size_t) {                                                            \
+    ++calls;                                                                                       \
+    gemmd::blas::Plainly(gemmd::blas::Rank<double>{                                                \
+        false, static_cast<gemmd::blas::Triangle>(*triangle), static_cast<gemmd::blas::Op>(*op),   \
+        *n, *k, *alpha, a, *lda, *beta, c, *ldc});                                                 \
+  }
+PLAIN_SYRK(dsyrk_, std::int32_t)
+PLAIN_SYRK(scipy_dsyrk_64_, std::int64_t)
+
+// Column-major calls of it are made nowhere.
+void scipy_cblas_dsyrk64_(int, int triangle, int op, std::int64_t n, std::int64_t k, double alpha,
+                          const double* a, std::int64_t lda, double beta, double* c,
+                          std::int64_t ldc) {
+  scipy_dsyrk_64_(triangle == 121 ? "L" : "U", op == 111 ? "T" : "N", &n, &k, &alpha, a, &lda,
+                  &beta, c, &ldc, 1, 1);
 }
 
 }  // extern "C"

@@ -28,8 +28,9 @@ std::string At(const std::string& path) { return std::filesystem::absolute(path)
 class Caller {
  public:
   // The settings go before its own environment: "GEMMD_BLAS_MODE=always".
-  explicit Caller(std::vector<std::string> settings) {
-    settings.push_back("LD_PRELOAD=" + At("client/blas/libgemmd_blas.so"));
+  // `also` is preloaded behind the library.
+  explicit Caller(std::vector<std::string> settings, const std::string& also = "") {
+    settings.push_back("LD_PRELOAD=" + At("client/blas/libgemmd_blas.so") + " " + also);
     settings.push_back("GEMMD_LIBRARY=" + At("client/c/libgemmd.so.0"));
     std::vector<char*> environment;
     for (std::string& each : settings) environment.push_back(each.data());
@@ -260,6 +261,20 @@ TEST_F(PreloadTest, AServerThatIsSilentCostsOneLimit) {
 TEST_F(PreloadTest, ManyThreads) {
   Caller caller({Server(server_->address()), kAlways});
   EXPECT_EQ("right 1600, here 0", caller.Ask("threads 8 200"));
+  EXPECT_EQ("", caller.End());
+}
+
+TEST_F(PreloadTest, ItKeepsApartFromTheProgram) {
+  Caller caller({Server(server_->address()), kAlways});
+  EXPECT_EQ("right 70, here 0", caller.Ask("products 70"));
+  EXPECT_EQ("threads yes, that take signals 0, names hidden", caller.Ask("apart"));
+  EXPECT_EQ("", caller.End());
+}
+
+// The loader's own order: a BLAS that all see goes before one that was opened for one user alone.
+TEST_F(PreloadTest, ABlasThatAllSeeIsFound) {
+  Caller caller({"GEMMD_BLAS_MODE=never"}, At("tests/client/blas/libplain_blas.so"));
+  EXPECT_EQ("right 70, here 60", caller.Ask("products 70"));
   EXPECT_EQ("", caller.End());
 }
 
