@@ -57,7 +57,7 @@ struct Cblas {
                                   Int n, P alpha, const T* a, Int lda, T* b, Int ldb);
 };
 
-// The words of a call in Fortran's order. What is none makes it unsound.
+// The words of a call in Fortran's order. A number that is no word makes it unsound.
 class Words {
  public:
   explicit Words(int layout)

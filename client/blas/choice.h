@@ -1,5 +1,4 @@
-// Whether a product is worth sending: its time there, as the server estimates it and as products
-// like it took, against its time here.
+// The times of products on the server: as it estimates them, corrected by those that were measured.
 #pragma once
 
 #include <array>

@@ -1,4 +1,4 @@
-// What the functions of both interfaces do once a call is too large to be passed on at once.
+// The way of a call, of either interface, that is too large to be passed on at once.
 // `here` computes the call as it came, by the function that it would have gone to.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What the calls of this process share.
+// The state that the calls of this process share.
 #pragma once
 
 #include <array>

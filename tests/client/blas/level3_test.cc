@@ -220,7 +220,7 @@ TYPED_TEST(Level3Test, TriangularProductsAndSolutions) {
   }
 }
 
-// What is not halved is computed whole: no product stands alone.
+// A routine that is not halved is computed whole: no product stands alone.
 TYPED_TEST(Level3Test, WhatDoesNotSplitIsWhole) {
   using T = TypeParam;
   const std::vector<T> a = this->Matrix(8, 8);

@@ -24,8 +24,8 @@ template <typename T, typename Int>
 void Multiply(const char* op_a, const char* op_b, const Int* m, const Int* n, const Int* k,
               const T* alpha, const T* a, const Int* lda, const T* b, const Int* ldb, const T* beta,
               T* c, const Int* ldc) {
-  // The library under test measures this BLAS, which is no call of its user's. Of complex numbers
-  // it would take seconds.
+  // The library under test measures this BLAS, which is no call of its user's, and with complex
+  // numbers would take seconds.
   const bool is_measured = *m == 384 && *n == 384 && *k == 384;
   if (!is_measured) ++calls;
   if (IsInstant() || (is_measured && kIsComplex<T>)) return;
