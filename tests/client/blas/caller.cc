@@ -14,6 +14,7 @@
 //   fork N          N products in a child: its answer
 //   loaded          "libgemmd yes, threads 7"
 //   apart           "threads yes, that take signals 0, names hidden"
+//   see PATH        opens one more BLAS, for all: "sees it"
 //   until-there N   up to N products, until one was not computed here: "there"
 //
 // A line "at I" comes before the answer of `products` for each 100 calls.
@@ -378,12 +379,24 @@ void Fork(std::int64_t count) {
   if (status != 0) std::cout << "the child ended with " << status << std::endl;
 }
 
+void See(const std::string& path) {
+  const bool is_open = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr;
+  std::cout << (is_open ? "sees it" : dlerror()) << std::endl;
+}
+
 bool Obey(const std::string& line) {
   std::istringstream words(line);
   std::string command;
+  words >> command;
+  if (command == "see") {
+    std::string path;
+    words >> path;
+    See(path);
+    return true;
+  }
   std::int64_t first = 0;
   std::int64_t second = 0;
-  words >> command >> first >> second;
+  words >> first >> second;
   if (command == "products") {
     Products(first, true);
   } else if (command == "large") {
