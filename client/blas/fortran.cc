@@ -24,158 +24,212 @@ Enum ChoiceOf(char letter, const char* letters, bool& is_sound) {
   return static_cast<Enum>(chosen);
 }
 
-}  // namespace
+template <typename T, typename Int>
+using NamesOf = typename Fortran<T, Int>::Names;
 
-#define GEMMD_BLAS_GEMM(prefix, suffix, Int, t, T)                                                 \
-  GEMMD_BLAS_EXPORT void prefix##t##gemm_##suffix(                                                 \
-      const char* op_a, const char* op_b, const Int* m, const Int* n, const Int* k,                \
-      const T* alpha, const T* a, const Int* lda, const T* b, const Int* ldb, const T* beta, T* c, \
-      const Int* ldc, std::size_t, std::size_t) {                                                  \
-    const auto& names = names_##prefix##t##suffix;                                                 \
-    const auto here = [&] {                                                                        \
-      names.gemm.Get()(op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, kOne, kOne);      \
-    };                                                                                             \
-    if (!GoesOn(Size(*m), Size(*n), Size(*k))) return here();                                      \
-    bool is_sound = true;                                                                          \
-    Gemm<T> gemm{OpOf(*op_a, is_sound),                                                            \
-                 OpOf(*op_b, is_sound),                                                            \
-                 *m,                                                                               \
-                 *n,                                                                               \
-                 *k,                                                                               \
-                 *alpha,                                                                           \
-                 a,                                                                                \
-                 *lda,                                                                             \
-                 b,                                                                                \
-                 *ldb,                                                                             \
-                 *beta,                                                                            \
-                 c,                                                                                \
-                 *ldc};                                                                            \
-    if (!is_sound) gemm.m = 0;                                                                     \
-    Enter<T, Int>(#t "gemm", gemm, names, here);                                                   \
-  }
-
-#define GEMMD_BLAS_RANK(prefix, suffix, Int, t, T, name, Scalar, hermitian, letters)         \
-  GEMMD_BLAS_EXPORT void prefix##t##name##_##suffix(                                         \
-      const char* triangle, const char* op, const Int* n, const Int* k, const Scalar* alpha, \
-      const T* a, const Int* lda, const Scalar* beta, T* c, const Int* ldc, std::size_t,     \
-      std::size_t) {                                                                         \
-    const auto& names = names_##prefix##t##suffix;                                           \
-    const auto here = [&] {                                                                  \
-      names.name.Get()(triangle, op, n, k, alpha, a, lda, beta, c, ldc, kOne, kOne);         \
-    };                                                                                       \
-    if (!GoesOn(Size(*n), Size(*n), Size(*k))) return here();                                \
-    bool is_sound = true;                                                                    \
-    Rank<T> rank{hermitian,                                                                  \
-                 ChoiceOf<Triangle>(*triangle, "UL", is_sound),                              \
-                 ChoiceOf<Op>(*op, letters, is_sound),                                       \
-                 *n,                                                                         \
-                 *k,                                                                         \
-                 T(*alpha),                                                                  \
-                 a,                                                                          \
-                 *lda,                                                                       \
-                 T(*beta),                                                                   \
-                 c,                                                                          \
-                 *ldc};                                                                      \
-    if (!is_sound) rank.n = 0;                                                               \
-    Enter<T, Int>(#t #name, rank, names, here);                                              \
-  }
-
-#define GEMMD_BLAS_RANK2(prefix, suffix, Int, t, T, name, Scalar, hermitian, letters)        \
-  GEMMD_BLAS_EXPORT void prefix##t##name##_##suffix(                                         \
-      const char* triangle, const char* op, const Int* n, const Int* k, const T* alpha,      \
-      const T* a, const Int* lda, const T* b, const Int* ldb, const Scalar* beta, T* c,      \
-      const Int* ldc, std::size_t, std::size_t) {                                            \
-    const auto& names = names_##prefix##t##suffix;                                           \
-    const auto here = [&] {                                                                  \
-      names.name.Get()(triangle, op, n, k, alpha, a, lda, b, ldb, beta, c, ldc, kOne, kOne); \
-    };                                                                                       \
-    if (!GoesOn(Size(*n), Size(*n), Size(*k))) return here();                                \
-    bool is_sound = true;                                                                    \
-    Rank2<T> rank{hermitian,                                                                 \
-                  ChoiceOf<Triangle>(*triangle, "UL", is_sound),                             \
-                  ChoiceOf<Op>(*op, letters, is_sound),                                      \
-                  *n,                                                                        \
-                  *k,                                                                        \
-                  *alpha,                                                                    \
-                  a,                                                                         \
-                  *lda,                                                                      \
-                  b,                                                                         \
-                  *ldb,                                                                      \
-                  T(*beta),                                                                  \
-                  c,                                                                         \
-                  *ldc};                                                                     \
-    if (!is_sound) rank.n = 0;                                                               \
-    Enter<T, Int>(#t #name, rank, names, here);                                              \
-  }
-
-#define GEMMD_BLAS_SYMMETRIC(prefix, suffix, Int, t, T, name, hermitian)                           \
-  GEMMD_BLAS_EXPORT void prefix##t##name##_##suffix(                                               \
-      const char* side, const char* triangle, const Int* m, const Int* n, const T* alpha,          \
-      const T* a, const Int* lda, const T* b, const Int* ldb, const T* beta, T* c, const Int* ldc, \
-      std::size_t, std::size_t) {                                                                  \
-    const auto& names = names_##prefix##t##suffix;                                                 \
-    const auto here = [&] {                                                                        \
-      names.name.Get()(side, triangle, m, n, alpha, a, lda, b, ldb, beta, c, ldc, kOne, kOne);     \
-    };                                                                                             \
-    const bool is_left = Letter(*side, "L") != 0;                                                  \
-    if (!GoesOn(Size(*m), Size(*n), Size(is_left ? *m : *n))) return here();                       \
-    bool is_sound = true;                                                                          \
-    Symmetric<T> symmetric{hermitian,                                                              \
-                           ChoiceOf<Side>(*side, "LR", is_sound),                                  \
-                           ChoiceOf<Triangle>(*triangle, "UL", is_sound),                          \
-                           *m,                                                                     \
-                           *n,                                                                     \
-                           *alpha,                                                                 \
-                           a,                                                                      \
-                           *lda,                                                                   \
-                           b,                                                                      \
-                           *ldb,                                                                   \
-                           *beta,                                                                  \
-                           c,                                                                      \
-                           *ldc};                                                                  \
-    if (!is_sound) symmetric.m = 0;                                                                \
-    Enter<T, Int>(#t #name, symmetric, names, here);                                               \
-  }
-
-#define GEMMD_BLAS_TRIANGULAR(prefix, suffix, Int, t, T, name, solves)                             \
-  GEMMD_BLAS_EXPORT void prefix##t##name##_##suffix(                                               \
-      const char* side, const char* triangle, const char* op, const char* diagonal, const Int* m,  \
-      const Int* n, const T* alpha, const T* a, const Int* lda, T* b, const Int* ldb, std::size_t, \
-      std::size_t, std::size_t, std::size_t) {                                                     \
-    const auto& names = names_##prefix##t##suffix;                                                 \
-    const auto here = [&] {                                                                        \
-      names.name.Get()(side, triangle, op, diagonal, m, n, alpha, a, lda, b, ldb, kOne, kOne,      \
-                       kOne, kOne);                                                                \
-    };                                                                                             \
-    const bool is_left = Letter(*side, "L") != 0;                                                  \
-    if (!GoesOn(Size(*m), Size(*n), Size(is_left ? *m : *n))) return here();                       \
-    bool is_sound = true;                                                                          \
-    Triangular<T> triangular{ChoiceOf<Side>(*side, "LR", is_sound),                                \
-                             ChoiceOf<Triangle>(*triangle, "UL", is_sound),                        \
-                             OpOf(*op, is_sound),                                                  \
-                             ChoiceOf<char>(*diagonal, "NU", is_sound),                            \
-                             *m,                                                                   \
-                             *n,                                                                   \
-                             *alpha,                                                               \
-                             a,                                                                    \
-                             *lda,                                                                 \
-                             b,                                                                    \
-                             *ldb};                                                                \
-    if (!is_sound) triangular.m = 0;                                                               \
-    Enter<T, Int>(#t #name, triangular, solves, names, here);                                      \
-  }
+template <typename T, typename Int>
+void CallGemm(const char* routine, const NamesOf<T, Int>& names, const char* op_a, const char* op_b,
+              const Int* m, const Int* n, const Int* k, const T* alpha, const T* a, const Int* lda,
+              const T* b, const Int* ldb, const T* beta, T* c, const Int* ldc) {
+  const auto here = [&] {
+    names.gemm.Get()(op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc, kOne, kOne);
+  };
+  if (!GoesOn(Size(*m), Size(*n), Size(*k))) return here();
+  bool is_sound = true;
+  Gemm<T> gemm{OpOf(*op_a, is_sound),
+               OpOf(*op_b, is_sound),
+               *m,
+               *n,
+               *k,
+               *alpha,
+               a,
+               *lda,
+               b,
+               *ldb,
+               *beta,
+               c,
+               *ldc};
+  if (!is_sound) gemm.m = 0;
+  Enter<T, Int>(routine, gemm, names, here);
+}
 
 // Reference BLAS takes 'C' for 'T' of real matrices, and refuses it of complex symmetric ones.
-#define GEMMD_BLAS_ALL(prefix, suffix, Int, t, T)                                              \
-  GEMMD_BLAS_GEMM(prefix, suffix, Int, t, T)                                                   \
-  GEMMD_BLAS_RANK(prefix, suffix, Int, t, T, syrk, T, false, (kIsComplex<T> ? "NT" : "NTC"))   \
-  GEMMD_BLAS_RANK2(prefix, suffix, Int, t, T, syr2k, T, false, (kIsComplex<T> ? "NT" : "NTC")) \
-  GEMMD_BLAS_SYMMETRIC(prefix, suffix, Int, t, T, symm, false)                                 \
-  GEMMD_BLAS_TRIANGULAR(prefix, suffix, Int, t, T, trmm, false)                                \
+template <typename T>
+const char* RankLetters(bool is_hermitian) {
+  if (!kIsComplex<T>) return "NTC";
+  return is_hermitian ? "NC" : "NT";
+}
+
+template <typename T, typename Int, typename Function, typename Scalar>
+void CallRank(const char* routine, const NamesOf<T, Int>& names, const Here<Function>& function,
+              bool is_hermitian, const char* triangle, const char* op, const Int* n, const Int* k,
+              const Scalar* alpha, const T* a, const Int* lda, const Scalar* beta, T* c,
+              const Int* ldc) {
+  const auto here = [&] {
+    function.Get()(triangle, op, n, k, alpha, a, lda, beta, c, ldc, kOne, kOne);
+  };
+  if (!GoesOn(Size(*n), Size(*n), Size(*k))) return here();
+  bool is_sound = true;
+  Rank<T> rank{is_hermitian,
+               ChoiceOf<Triangle>(*triangle, "UL", is_sound),
+               ChoiceOf<Op>(*op, RankLetters<T>(is_hermitian), is_sound),
+               *n,
+               *k,
+               T(*alpha),
+               a,
+               *lda,
+               T(*beta),
+               c,
+               *ldc};
+  if (!is_sound) rank.n = 0;
+  Enter<T, Int>(routine, rank, names, here);
+}
+
+template <typename T, typename Int, typename Function, typename Scalar>
+void CallRank2(const char* routine, const NamesOf<T, Int>& names, const Here<Function>& function,
+               bool is_hermitian, const char* triangle, const char* op, const Int* n, const Int* k,
+               const T* alpha, const T* a, const Int* lda, const T* b, const Int* ldb,
+               const Scalar* beta, T* c, const Int* ldc) {
+  const auto here = [&] {
+    function.Get()(triangle, op, n, k, alpha, a, lda, b, ldb, beta, c, ldc, kOne, kOne);
+  };
+  if (!GoesOn(Size(*n), Size(*n), Size(*k))) return here();
+  bool is_sound = true;
+  Rank2<T> rank{is_hermitian,
+                ChoiceOf<Triangle>(*triangle, "UL", is_sound),
+                ChoiceOf<Op>(*op, RankLetters<T>(is_hermitian), is_sound),
+                *n,
+                *k,
+                *alpha,
+                a,
+                *lda,
+                b,
+                *ldb,
+                T(*beta),
+                c,
+                *ldc};
+  if (!is_sound) rank.n = 0;
+  Enter<T, Int>(routine, rank, names, here);
+}
+
+template <typename T, typename Int, typename Function>
+void CallSymmetric(const char* routine, const NamesOf<T, Int>& names,
+                   const Here<Function>& function, bool is_hermitian, const char* side,
+                   const char* triangle, const Int* m, const Int* n, const T* alpha, const T* a,
+                   const Int* lda, const T* b, const Int* ldb, const T* beta, T* c,
+                   const Int* ldc) {
+  const auto here = [&] {
+    function.Get()(side, triangle, m, n, alpha, a, lda, b, ldb, beta, c, ldc, kOne, kOne);
+  };
+  const bool is_left = Letter(*side, "L") != 0;
+  if (!GoesOn(Size(*m), Size(*n), Size(is_left ? *m : *n))) return here();
+  bool is_sound = true;
+  Symmetric<T> symmetric{is_hermitian,
+                         ChoiceOf<Side>(*side, "LR", is_sound),
+                         ChoiceOf<Triangle>(*triangle, "UL", is_sound),
+                         *m,
+                         *n,
+                         *alpha,
+                         a,
+                         *lda,
+                         b,
+                         *ldb,
+                         *beta,
+                         c,
+                         *ldc};
+  if (!is_sound) symmetric.m = 0;
+  Enter<T, Int>(routine, symmetric, names, here);
+}
+
+template <typename T, typename Int, typename Function>
+void CallTriangular(const char* routine, const NamesOf<T, Int>& names,
+                    const Here<Function>& function, bool solves, const char* side,
+                    const char* triangle, const char* op, const char* diagonal, const Int* m,
+                    const Int* n, const T* alpha, const T* a, const Int* lda, T* b,
+                    const Int* ldb) {
+  const auto here = [&] {
+    function.Get()(side, triangle, op, diagonal, m, n, alpha, a, lda, b, ldb, kOne, kOne, kOne,
+                   kOne);
+  };
+  const bool is_left = Letter(*side, "L") != 0;
+  if (!GoesOn(Size(*m), Size(*n), Size(is_left ? *m : *n))) return here();
+  bool is_sound = true;
+  Triangular<T> triangular{ChoiceOf<Side>(*side, "LR", is_sound),
+                           ChoiceOf<Triangle>(*triangle, "UL", is_sound),
+                           OpOf(*op, is_sound),
+                           ChoiceOf<char>(*diagonal, "NU", is_sound),
+                           *m,
+                           *n,
+                           *alpha,
+                           a,
+                           *lda,
+                           b,
+                           *ldb};
+  if (!is_sound) triangular.m = 0;
+  Enter<T, Int>(routine, triangular, solves, names, here);
+}
+
+}  // namespace
+
+#define GEMMD_BLAS_GEMM(prefix, suffix, Int, t, T)                                                \
+  GEMMD_BLAS_EXPORT void prefix##t##gemm_##suffix(                                                \
+      const char* op_a, const char* op_b, const Int* m, const Int* n, const Int* k,               \
+      const T* alpha, const T* a, const Int* lda, const T* b, const Int* ldb, const T* beta,      \
+      Out<T> c, const Int* ldc, std::size_t, std::size_t) {                                       \
+    CallGemm<T, Int>(#t "gemm", names_##prefix##t##suffix, op_a, op_b, m, n, k, alpha, a, lda, b, \
+                     ldb, beta, c, ldc);                                                          \
+  }
+
+#define GEMMD_BLAS_RANK(prefix, suffix, Int, t, T, name, Scalar, is_hermitian)                     \
+  GEMMD_BLAS_EXPORT void prefix##t##name##_##suffix(                                               \
+      const char* triangle, const char* op, const Int* n, const Int* k, const Scalar* alpha,       \
+      const T* a, const Int* lda, const Scalar* beta, Out<T> c, const Int* ldc, std::size_t,       \
+      std::size_t) {                                                                               \
+    const auto& names = names_##prefix##t##suffix;                                                 \
+    CallRank<T, Int>(#t #name, names, names.name, is_hermitian, triangle, op, n, k, alpha, a, lda, \
+                     beta, c, ldc);                                                                \
+  }
+
+#define GEMMD_BLAS_RANK2(prefix, suffix, Int, t, T, name, Scalar, is_hermitian)                \
+  GEMMD_BLAS_EXPORT void prefix##t##name##_##suffix(                                           \
+      const char* triangle, const char* op, const Int* n, const Int* k, const T* alpha,        \
+      const T* a, const Int* lda, const T* b, const Int* ldb, const Scalar* beta, Out<T> c,    \
+      const Int* ldc, std::size_t, std::size_t) {                                              \
+    const auto& names = names_##prefix##t##suffix;                                             \
+    CallRank2<T, Int>(#t #name, names, names.name, is_hermitian, triangle, op, n, k, alpha, a, \
+                      lda, b, ldb, beta, c, ldc);                                              \
+  }
+
+#define GEMMD_BLAS_SYMMETRIC(prefix, suffix, Int, t, T, name, is_hermitian)                       \
+  GEMMD_BLAS_EXPORT void prefix##t##name##_##suffix(                                              \
+      const char* side, const char* triangle, const Int* m, const Int* n, const T* alpha,         \
+      const T* a, const Int* lda, const T* b, const Int* ldb, const T* beta, Out<T> c,            \
+      const Int* ldc, std::size_t, std::size_t) {                                                 \
+    const auto& names = names_##prefix##t##suffix;                                                \
+    CallSymmetric<T, Int>(#t #name, names, names.name, is_hermitian, side, triangle, m, n, alpha, \
+                          a, lda, b, ldb, beta, c, ldc);                                          \
+  }
+
+#define GEMMD_BLAS_TRIANGULAR(prefix, suffix, Int, t, T, name, solves)                            \
+  GEMMD_BLAS_EXPORT void prefix##t##name##_##suffix(                                              \
+      const char* side, const char* triangle, const char* op, const char* diagonal, const Int* m, \
+      const Int* n, const T* alpha, const T* a, const Int* lda, Out<T> b, const Int* ldb,         \
+      std::size_t, std::size_t, std::size_t, std::size_t) {                                       \
+    const auto& names = names_##prefix##t##suffix;                                                \
+    CallTriangular<T, Int>(#t #name, names, names.name, solves, side, triangle, op, diagonal, m,  \
+                           n, alpha, a, lda, b, ldb);                                             \
+  }
+
+#define GEMMD_BLAS_ALL(prefix, suffix, Int, t, T)               \
+  GEMMD_BLAS_GEMM(prefix, suffix, Int, t, T)                    \
+  GEMMD_BLAS_RANK(prefix, suffix, Int, t, T, syrk, T, false)    \
+  GEMMD_BLAS_RANK2(prefix, suffix, Int, t, T, syr2k, T, false)  \
+  GEMMD_BLAS_SYMMETRIC(prefix, suffix, Int, t, T, symm, false)  \
+  GEMMD_BLAS_TRIANGULAR(prefix, suffix, Int, t, T, trmm, false) \
   GEMMD_BLAS_TRIANGULAR(prefix, suffix, Int, t, T, trsm, true)
-#define GEMMD_BLAS_HERMITIAN(prefix, suffix, Int, t, T)                   \
-  GEMMD_BLAS_RANK(prefix, suffix, Int, t, T, herk, Real<T>, true, "NC")   \
-  GEMMD_BLAS_RANK2(prefix, suffix, Int, t, T, her2k, Real<T>, true, "NC") \
+#define GEMMD_BLAS_HERMITIAN(prefix, suffix, Int, t, T)             \
+  GEMMD_BLAS_RANK(prefix, suffix, Int, t, T, herk, Real<T>, true)   \
+  GEMMD_BLAS_RANK2(prefix, suffix, Int, t, T, her2k, Real<T>, true) \
   GEMMD_BLAS_SYMMETRIC(prefix, suffix, Int, t, T, hemm, true)
 
 #define GEMMD_BLAS_FAMILY(prefix, suffix, Int)          \

@@ -193,6 +193,10 @@ GEMMD_BLAS_FAMILIES(GEMMD_BLAS_FAMILY)
 #undef GEMMD_BLAS_FAMILY
 #undef GEMMD_BLAS_NAMES
 
+// An argument that is written.
+template <typename T>
+using Out = T*;
+
 #define GEMMD_BLAS_EXPORT extern "C" __attribute__((visibility("default")))
 
 }  // namespace gemmd::blas

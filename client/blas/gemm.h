@@ -12,19 +12,19 @@ enum class Op : char { kNone = 'N', kTranspose = 'T', kConjugate = 'C' };  // th
 // C := alpha op(A) op(B) + beta C, where op(A) is M x K and op(B) K x N.
 template <typename T>
 struct Gemm {
-  Op op_a;
-  Op op_b;
-  std::int64_t m;
-  std::int64_t n;
-  std::int64_t k;
-  T alpha;
-  const T* a;
-  std::int64_t lda;
-  const T* b;
-  std::int64_t ldb;
-  T beta;
-  T* c;
-  std::int64_t ldc;
+  Op op_a = Op::kNone;
+  Op op_b = Op::kNone;
+  std::int64_t m = 0;
+  std::int64_t n = 0;
+  std::int64_t k = 0;
+  T alpha = T(1);
+  const T* a = nullptr;
+  std::int64_t lda = 0;
+  const T* b = nullptr;
+  std::int64_t ldb = 0;
+  T beta = T(0);
+  T* c = nullptr;
+  std::int64_t ldc = 0;
 };
 
 // Returns whether rows fit a leading dimension.

@@ -18,7 +18,7 @@ void* FindHere(const char* name);
 template <typename Function>
 class Here {
  public:
-  constexpr Here(const char* name) : name_(name) {}  // implicit, for tables of names
+  constexpr Here(const char* name) noexcept : name_(name) {}  // implicit, for tables of names
 
   // Null where no library has it.
   Function* Find() const {

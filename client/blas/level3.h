@@ -242,7 +242,7 @@ TriangularHalves<T> HalvesOf(const Triangular<T>& whole) {
   const Triangular<T>& from = from_first ? upper : lower;
   const Triangular<T>& to = from_first ? lower : upper;
   const std::int64_t length = from_first ? first : second;
-  Gemm<T> gemm{};
+  Gemm<T> gemm;
   gemm.m = to.m;
   gemm.n = to.n;
   gemm.k = length;

@@ -7,20 +7,18 @@
 namespace gemmd::blas {
 
 struct Library {
-#define GEMMD_BLAS_FUNCTION(name) decltype(&gemmd_##name) name = nullptr
-  GEMMD_BLAS_FUNCTION(call_cancel);
-  GEMMD_BLAS_FUNCTION(call_free);
-  GEMMD_BLAS_FUNCTION(client_new);
-  GEMMD_BLAS_FUNCTION(code_name);
-  GEMMD_BLAS_FUNCTION(error_code);
-  GEMMD_BLAS_FUNCTION(error_free);
-  GEMMD_BLAS_FUNCTION(error_message);
-  GEMMD_BLAS_FUNCTION(error_retry_after_ms);
-  GEMMD_BLAS_FUNCTION(estimate);
-  GEMMD_BLAS_FUNCTION(matmul_async);
-  GEMMD_BLAS_FUNCTION(result_array);
-  GEMMD_BLAS_FUNCTION(result_free);
-#undef GEMMD_BLAS_FUNCTION
+  decltype(&gemmd_call_cancel) call_cancel = nullptr;
+  decltype(&gemmd_call_free) call_free = nullptr;
+  decltype(&gemmd_client_new) client_new = nullptr;
+  decltype(&gemmd_code_name) code_name = nullptr;
+  decltype(&gemmd_error_code) error_code = nullptr;
+  decltype(&gemmd_error_free) error_free = nullptr;
+  decltype(&gemmd_error_message) error_message = nullptr;
+  decltype(&gemmd_error_retry_after_ms) error_retry_after_ms = nullptr;
+  decltype(&gemmd_estimate) estimate = nullptr;
+  decltype(&gemmd_matmul_async) matmul_async = nullptr;
+  decltype(&gemmd_result_array) result_array = nullptr;
+  decltype(&gemmd_result_free) result_free = nullptr;
 };
 
 // Opens the library at `path`; null: the one beside this library, else the loader's. Returns false

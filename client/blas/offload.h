@@ -128,8 +128,7 @@ class Parts {
     Process& process = Process::Get();
     // Without an estimate a routine is cut into eight, of which an eighth is computed here.
     if (process.is_always() && depth == 3) return false;
-    Gemm<T> square{};
-    square.op_a = square.op_b = Op::kNone;
+    Gemm<T> square;
     square.m = m;
     square.n = n;
     square.k = k;

@@ -101,7 +101,8 @@ void Say(const char* format, ...) {
   if (length >= kMost) length = kMost - 1;
   line[kBegin + length] = '\n';
   // Nobody is left to tell where standard error is closed.
-  if (write(STDERR_FILENO, line, static_cast<std::size_t>(kBegin + length + 1)) < 0) return;
+  if (write(STDERR_FILENO, line, std::size_t{kBegin} + static_cast<std::size_t>(length) + 1) < 0)
+    return;
 }
 
 }  // namespace gemmd::blas

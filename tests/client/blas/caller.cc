@@ -123,7 +123,7 @@ std::vector<T> Numbers(std::int64_t count, std::int64_t seed) {
 template <typename T, typename Call>
 bool IsRight(std::int64_t i, Call call) {
   constexpr Op kOps[] = {Op::kNone, Op::kTranspose, Op::kConjugate};
-  Gemm<T> gemm{};
+  Gemm<T> gemm;
   gemm.op_a = kOps[i % 3];
   gemm.op_b = kOps[i / 3 % 3];
   gemm.m = 1 + i * 7 % 19;
@@ -219,12 +219,12 @@ void Products(std::int64_t count, bool tells) {
   long here = 0;
   calls_of_plain();
   for (std::int64_t i = 0; i < count; ++i) {
-    if (tells && i % 100 == 0) std::cout << "at " << i << std::endl;
+    if (tells && i % 100 == 0) std::cout << "at " << i << '\n';
     if (IsRight(i)) ++right;
     const long calls = calls_of_plain();
     if (IsGemm(i)) here += calls;
   }
-  std::cout << "right " << right << ", here " << here << std::endl;
+  std::cout << "right " << right << ", here " << here << '\n';
 }
 
 void Threads(int threads, std::int64_t count) {
@@ -241,7 +241,7 @@ void Threads(int threads, std::int64_t count) {
     });
   }
   for (std::thread& each : running) each.join();
-  std::cout << "right " << right << ", here " << calls_of_plain() << std::endl;
+  std::cout << "right " << right << ", here " << calls_of_plain() << '\n';
 }
 
 // A product whose elements are no small integers, so that the order of its sums shows.
@@ -271,7 +271,7 @@ void Bits(int count) {
   }
   is_over = true;
   for (std::thread& each : others) each.join();
-  std::cout << "equal " << equal << std::endl;
+  std::cout << "equal " << equal << '\n';
 }
 
 // The side may be large, so that all elements are ones.
@@ -287,7 +287,7 @@ void Large(int count, int side) {
                                ones.data(), side, 1, c.data(), side});
     if (std::all_of(c.begin(), c.end(), [side](double x) { return x == side + 2; })) ++right;
   }
-  std::cout << "right " << right << ", here " << calls_of_plain() << std::endl;
+  std::cout << "right " << right << ", here " << calls_of_plain() << '\n';
 }
 
 void UntilThere(int most) {
@@ -299,11 +299,11 @@ void UntilThere(int most) {
         "dgemm_", Gemm<double>{Op::kNone, Op::kNone, 1, 1, 1, 1, &x, 1, &x, 1, 2, &c, 1});
     if (c != 11) break;
     if (calls_of_plain() == 0) {
-      std::cout << "there" << std::endl;
+      std::cout << "there" << '\n';
       return;
     }
   }
-  std::cout << "never there" << std::endl;
+  std::cout << "never there" << '\n';
 }
 
 // Calls without a product, and such as this machine's BLAS refuses, go to it as they are.
@@ -327,7 +327,7 @@ void Edges() {
   gives(5, [](Gemm<double>& gemm) { gemm.n = -1; });
   gives(5, [](Gemm<double>& gemm) { gemm.lda = 0; });
   gives(5, [](Gemm<double>& gemm) { gemm.ldc = 0; });
-  std::cout << "edges right " << right << ", refused " << refusals_of_plain() << std::endl;
+  std::cout << "edges right " << right << ", refused " << refusals_of_plain() << '\n';
 }
 
 int ThreadCount() {
@@ -345,7 +345,7 @@ void Loaded() {
   std::stringstream text;
   text << maps.rdbuf();
   const bool has = text.str().find("libgemmd.so") != std::string::npos;
-  std::cout << "libgemmd " << (has ? "yes" : "no") << ", threads " << ThreadCount() << std::endl;
+  std::cout << "libgemmd " << (has ? "yes" : "no") << ", threads " << ThreadCount() << '\n';
 }
 
 // Signals are the program's, and so are names: nothing of libgemmd is to be found by others.
@@ -365,7 +365,7 @@ void Apart() {
   }
   std::cout << "threads " << (threads > 0 ? "yes" : "no") << ", that take signals "
             << threads - quiet << ", names "
-            << (dlsym(RTLD_DEFAULT, "gemmd_version") == nullptr ? "hidden" : "seen") << std::endl;
+            << (dlsym(RTLD_DEFAULT, "gemmd_version") == nullptr ? "hidden" : "seen") << '\n';
 }
 
 void Fork(std::int64_t count) {
@@ -376,12 +376,12 @@ void Fork(std::int64_t count) {
   }
   int status = 0;
   waitpid(child, &status, 0);
-  if (status != 0) std::cout << "the child ended with " << status << std::endl;
+  if (status != 0) std::cout << "the child ended with " << status << '\n';
 }
 
 void See(const std::string& path) {
   const bool is_open = dlopen(path.c_str(), RTLD_NOW | RTLD_GLOBAL) != nullptr;
-  std::cout << (is_open ? "sees it" : dlerror()) << std::endl;
+  std::cout << (is_open ? "sees it" : dlerror()) << '\n';
 }
 
 bool Obey(const std::string& line) {
@@ -425,6 +425,7 @@ bool Obey(const std::string& line) {
 }  // namespace gemmd::blas
 
 int main(int argc, char** argv) {
+  std::cout << std::unitbuf;  // each answer is awaited
   void* const plain = argc == 2 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : nullptr;
   if (plain == nullptr) {
     std::cerr << "usage: caller PLAIN_BLAS\n";

@@ -58,6 +58,10 @@ using gemmd::blas::calls;
 using gemmd::blas::Multiply;
 using gemmd::blas::refusals;
 
+// An argument that is written.
+template <typename T>
+using Out = T*;
+
 extern "C" {
 
 // Calls since it was asked before.
@@ -67,7 +71,7 @@ long plain_refusals() { return refusals.exchange(0); }
 #define PLAIN_GEMM(name, T, Int)                                                                   \
   void name(const char* op_a, const char* op_b, const Int* m, const Int* n, const Int* k,          \
             const T* alpha, const T* a, const Int* lda, const T* b, const Int* ldb, const T* beta, \
-            T* c, const Int* ldc, std::size_t, std::size_t) {                                      \
+            Out<T> c, const Int* ldc, std::size_t, std::size_t) {                                  \
     Multiply<T, Int>(op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);                    \
   }
 PLAIN_GEMM(sgemm_, float, std::int32_t)

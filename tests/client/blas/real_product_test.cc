@@ -103,7 +103,7 @@ TEST(MergeTest, FactorsOfOneMultiplyNothing) {
   const double infinity = std::numeric_limits<double>::infinity();
   const T d(1, infinity);
   T c(2, 3);
-  Gemm<T> gemm{};
+  Gemm<T> gemm;
   gemm.m = gemm.n = gemm.ldc = 1;
   gemm.alpha = gemm.beta = T(1);
   gemm.c = &c;
