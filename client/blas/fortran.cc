@@ -171,11 +171,14 @@ void CallTriangular(const char* routine, const NamesOf<T, Int>& names,
 
 }  // namespace
 
+// The lengths of strings, which callers in Fortran pass behind these arguments, are not declared.
+// Danger: a function may write where its arguments lie, and a compiler does so where it ends with a
+// call of the same arguments. Callers in C pass no lengths, and have variables of their own there.
 #define GEMMD_BLAS_GEMM(prefix, suffix, Int, t, T)                                                \
   GEMMD_BLAS_EXPORT void prefix##t##gemm_##suffix(                                                \
       const char* op_a, const char* op_b, const Int* m, const Int* n, const Int* k,               \
       const T* alpha, const T* a, const Int* lda, const T* b, const Int* ldb, const T* beta,      \
-      Out<T> c, const Int* ldc, std::size_t, std::size_t) {                                       \
+      Out<T> c, const Int* ldc) {                                                                 \
     CallGemm<T, Int>(#t "gemm", names_##prefix##t##suffix, op_a, op_b, m, n, k, alpha, a, lda, b, \
                      ldb, beta, c, ldc);                                                          \
   }
@@ -183,8 +186,7 @@ void CallTriangular(const char* routine, const NamesOf<T, Int>& names,
 #define GEMMD_BLAS_RANK(prefix, suffix, Int, t, T, name, Scalar, is_hermitian)                     \
   GEMMD_BLAS_EXPORT void prefix##t##name##_##suffix(                                               \
       const char* triangle, const char* op, const Int* n, const Int* k, const Scalar* alpha,       \
-      const T* a, const Int* lda, const Scalar* beta, Out<T> c, const Int* ldc, std::size_t,       \
-      std::size_t) {                                                                               \
+      const T* a, const Int* lda, const Scalar* beta, Out<T> c, const Int* ldc) {                  \
     const auto& names = names_##prefix##t##suffix;                                                 \
     CallRank<T, Int>(#t #name, names, names.name, is_hermitian, triangle, op, n, k, alpha, a, lda, \
                      beta, c, ldc);                                                                \
@@ -194,7 +196,7 @@ void CallTriangular(const char* routine, const NamesOf<T, Int>& names,
   GEMMD_BLAS_EXPORT void prefix##t##name##_##suffix(                                           \
       const char* triangle, const char* op, const Int* n, const Int* k, const T* alpha,        \
       const T* a, const Int* lda, const T* b, const Int* ldb, const Scalar* beta, Out<T> c,    \
-      const Int* ldc, std::size_t, std::size_t) {                                              \
+      const Int* ldc) {                                                                        \
     const auto& names = names_##prefix##t##suffix;                                             \
     CallRank2<T, Int>(#t #name, names, names.name, is_hermitian, triangle, op, n, k, alpha, a, \
                       lda, b, ldb, beta, c, ldc);                                              \
@@ -204,7 +206,7 @@ void CallTriangular(const char* routine, const NamesOf<T, Int>& names,
   GEMMD_BLAS_EXPORT void prefix##t##name##_##suffix(                                              \
       const char* side, const char* triangle, const Int* m, const Int* n, const T* alpha,         \
       const T* a, const Int* lda, const T* b, const Int* ldb, const T* beta, Out<T> c,            \
-      const Int* ldc, std::size_t, std::size_t) {                                                 \
+      const Int* ldc) {                                                                           \
     const auto& names = names_##prefix##t##suffix;                                                \
     CallSymmetric<T, Int>(#t #name, names, names.name, is_hermitian, side, triangle, m, n, alpha, \
                           a, lda, b, ldb, beta, c, ldc);                                          \
@@ -213,8 +215,7 @@ void CallTriangular(const char* routine, const NamesOf<T, Int>& names,
 #define GEMMD_BLAS_TRIANGULAR(prefix, suffix, Int, t, T, name, solves)                            \
   GEMMD_BLAS_EXPORT void prefix##t##name##_##suffix(                                              \
       const char* side, const char* triangle, const char* op, const char* diagonal, const Int* m, \
-      const Int* n, const T* alpha, const T* a, const Int* lda, Out<T> b, const Int* ldb,         \
-      std::size_t, std::size_t, std::size_t, std::size_t) {                                       \
+      const Int* n, const T* alpha, const T* a, const Int* lda, Out<T> b, const Int* ldb) {       \
     const auto& names = names_##prefix##t##suffix;                                                \
     CallTriangular<T, Int>(#t #name, names, names.name, solves, side, triangle, op, diagonal, m,  \
                            n, alpha, a, lda, b, ldb);                                             \

@@ -11,8 +11,8 @@
 
 namespace gemmd::blas {
 
-// gfortran passes the length of each string behind all arguments. Callers in C leave it out; here
-// all strings are one character, whatever the caller said.
+// gfortran passes the length of each string behind all arguments, and callers in C leave them out
+// (the BLAS of this machine may be of either mind). All strings here are one character.
 inline constexpr std::size_t kOne = 1;
 
 template <typename T, typename Int>

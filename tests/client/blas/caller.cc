@@ -60,10 +60,11 @@ Function* Called(const char* name) {
   return reinterpret_cast<Function*>(found);
 }
 
+// As programs in C declare it, without the lengths that Fortran passes: what is called must leave
+// the place behind these arguments alone.
 template <typename T, typename Int>
 using GemmFunction = void(const char*, const char*, const Int*, const Int*, const Int*, const T*,
-                          const T*, const Int*, const T*, const Int*, const T*, T*, const Int*,
-                          std::size_t, std::size_t);
+                          const T*, const Int*, const T*, const Int*, const T*, T*, const Int*);
 
 template <typename T, typename Int>
 void CallGemm(const char* name, const Gemm<T>& gemm) {
@@ -76,7 +77,7 @@ void CallGemm(const char* name, const Gemm<T>& gemm) {
   const Int ldb = static_cast<Int>(gemm.ldb);
   const Int ldc = static_cast<Int>(gemm.ldc);
   Called<GemmFunction<T, Int>>(name)(&op_a, &op_b, &m, &n, &k, &gemm.alpha, gemm.a, &lda, gemm.b,
-                                     &ldb, &gemm.beta, gemm.c, &ldc, 1, 1);
+                                     &ldb, &gemm.beta, gemm.c, &ldc);
 }
 
 // Row-major, as NumPy calls.
@@ -91,9 +92,9 @@ void CallCblas(const Gemm<double>& gemm) {
 }
 
 void CallSyrk(const Rank<double>& rank) {
-  using Function = void(const char*, const char*, const std::int32_t*, const std::int32_t*,
-                        const double*, const double*, const std::int32_t*, const double*, double*,
-                        const std::int32_t*, std::size_t, std::size_t);
+  using Function =
+      void(const char*, const char*, const std::int32_t*, const std::int32_t*, const double*,
+           const double*, const std::int32_t*, const double*, double*, const std::int32_t*);
   const char triangle = static_cast<char>(rank.triangle);
   const char op = static_cast<char>(rank.op);
   const auto n = static_cast<std::int32_t>(rank.n);
@@ -101,7 +102,7 @@ void CallSyrk(const Rank<double>& rank) {
   const auto lda = static_cast<std::int32_t>(rank.lda);
   const auto ldc = static_cast<std::int32_t>(rank.ldc);
   Called<Function>("dsyrk_")(&triangle, &op, &n, &k, &rank.alpha, rank.a, &lda, &rank.beta, rank.c,
-                             &ldc, 1, 1);
+                             &ldc);
 }
 
 template <typename T>
