@@ -53,9 +53,11 @@ class Call {
     record_.n = n;
     record_.k = k;
     record_.flops = flops;
+    is_in_call = true;
     if (Process::Get().records()) begin_ = Server::Clock::now();
   }
   ~Call() {
+    is_in_call = false;
     Process& process = Process::Get();
     if (!process.records()) return;
     record_.seconds = std::chrono::duration<double>(Server::Clock::now() - begin_).count();
@@ -104,6 +106,7 @@ void MultiplyThereOrHere(const Gemm<T>& gemm, const Local& local, Call& call, Co
     call.Here(why);
     return here();
   }
+  const auto begin = Server::Clock::now();
   const Prepared prepared = Prepare(gemm);
   if (prepared.is_short_of_memory) {
     call.Here(Why::kNoMemory);
@@ -115,6 +118,7 @@ void MultiplyThereOrHere(const Gemm<T>& gemm, const Local& local, Call& call, Co
     return here();  // and then wait until nobody reads the operands
   }
   Merge(static_cast<const T*>(answer.d()), gemm);
+  process.Took(prepared.product, flops, Server::Clock::now() - begin);
   call.There(BytesOf(prepared.product));
 }
 

@@ -16,15 +16,6 @@ Shape ShapeOf(const RealProduct& product) {
           product.m,         product.n,           product.k};
 }
 
-void WriteAll(int descriptor, const std::string& text) {
-  std::size_t written = 0;
-  while (written < text.size()) {
-    const ssize_t now = write(descriptor, text.data() + written, text.size() - written);
-    if (now <= 0) return;  // nobody is left to tell
-    written += static_cast<std::size_t>(now);
-  }
-}
-
 }  // namespace
 
 Process& Process::Get() {
@@ -86,18 +77,14 @@ Answer Process::Multiply(const RealProduct& product, double flops, int kind) {
   const double by_size_ms = 1e4 * (1 + SecondsHere(flops, kind));
   const std::chrono::milliseconds limit(
       settings_.limit_ms != 0 ? settings_.limit_ms : static_cast<std::int64_t>(by_size_ms));
-  const auto begin = Server::Clock::now();
-  Answer answer = server_.Multiply(product, limit);
-  const auto end = Server::Clock::now();
-  if (answer.why() == Why::kServer) {
-    const MutexLock lock(mutex_);
-    const std::optional<double> estimated = choice_.Estimated(ShapeOf(product), end);
-    if (estimated.has_value()) {
-      choice_.Took(flops, *estimated,
-                   std::chrono::duration<double, std::micro>(end - begin).count());
-    }
-  }
-  return answer;
+  return server_.Multiply(product, limit);
+}
+
+void Process::Took(const RealProduct& product, double flops, Server::Clock::duration time) {
+  const MutexLock lock(mutex_);
+  const auto estimated = choice_.Estimated(ShapeOf(product), Server::Clock::now());
+  if (!estimated.has_value()) return;
+  choice_.Took(flops, *estimated, std::chrono::duration<double, std::micro>(time).count());
 }
 
 double Process::SecondsHere(double flops, int kind) const {
@@ -109,11 +96,17 @@ void Process::Record(const CallRecord& record) {
   if (is_forked_) return;
   has_begun_ = true;
   if (settings_.report) report_.Add(record);
-  if (settings_.log >= 0) WriteAll(settings_.log, LineOf(record) + '\n');
+  if (settings_.log != nullptr) {
+    const std::string line = LineOf(record) + '\n';
+    Append(settings_.log, line.data(), line.size());
+  }
 }
 
 void Process::End() {
-  if (settings_.report && !is_forked_) WriteAll(STDERR_FILENO, report_.Text());
+  if (settings_.report && !is_forked_) {
+    const std::string text = report_.Text();
+    Append("-", text.data(), text.size());
+  }
 }
 
 void Process::Forked() {

@@ -21,8 +21,12 @@ inline constexpr double kLeastVolume = 1 << 24;
 // environment was read, which constructors of other libraries may come before.
 inline std::atomic<double> least_volume = std::numeric_limits<double>::infinity();
 
+// True while this thread is in a call: the BLAS of this machine may call itself by names that come
+// here, as reference BLAS's C functions do, and such a call is passed on.
+inline thread_local bool is_in_call = false;
+
 inline bool GoesOn(double m, double n, double k) {
-  return m * n * k >= least_volume.load(std::memory_order_relaxed);
+  return m * n * k >= least_volume.load(std::memory_order_relaxed) && !is_in_call;
 }
 
 // Thread-safe. It lives as long as the process.
@@ -37,8 +41,10 @@ class Process {
              const std::function<double()>& gflops);
   // REQUIRES: Decide() said kServer.
   Answer Multiply(const RealProduct& product, double flops, int kind);
+  // The product took so long, with all that this machine had to do for it.
+  void Took(const RealProduct& product, double flops, Server::Clock::duration time);
 
-  bool records() const { return settings_.report || settings_.log >= 0; }
+  bool records() const { return settings_.report || settings_.log != nullptr; }
   void Record(const CallRecord& record);
   bool is_always() const { return settings_.mode == Mode::kAlways; }
   // The seconds that so many operations take here; 0 where that was not measured.

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <new>
 #include <utility>
 
 namespace gemmd::blas {
@@ -160,7 +161,9 @@ bool Server::Connect() {
 Answer Server::Multiply(const RealProduct& product, std::chrono::milliseconds limit) {
   const Request request(product, settings_, limit.count());
   Answer answer(Why::kFailed);
-  answer.call_ = std::make_unique<Answer::Call>(library_);
+  // A program in C knows no exceptions.
+  answer.call_.reset(new (std::nothrow) Answer::Call(library_));
+  if (answer.call_ == nullptr) return Answer(Why::kNoMemory);
   Answer::Call& call = *answer.call_;
   const NoCancellation no_cancellation;
   gemmd_error* error = nullptr;

@@ -47,9 +47,18 @@ bool ParseSwitch(const char* text, bool& on) {
   return on || std::strcmp(text, "0") == 0;
 }
 
+// -1 where it cannot be written.
 int OpenLog(const char* path) {
-  if (std::strcmp(path, "-") == 0) return STDERR_FILENO;
   return open(path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
+}
+
+void WriteAll(int descriptor, const char* text, std::size_t size) {
+  while (size > 0) {
+    const ssize_t written = write(descriptor, text, size);
+    if (written <= 0) return;  // nobody is left to tell
+    text += written;
+    size -= static_cast<std::size_t>(written);
+  }
 }
 
 }  // namespace
@@ -80,11 +89,25 @@ Settings ReadSettings() {
     if (!ParseSwitch(report, settings.report)) refuse("GEMMD_BLAS_REPORT", report, "0 or 1");
   }
   if (const char* log = Given("GEMMD_BLAS_LOG"); log != nullptr) {
-    settings.log = OpenLog(log);
-    // Products do not depend on it.
-    if (settings.log < 0) Say("GEMMD_BLAS_LOG is \"%s\": %s", log, std::strerror(errno));
+    const bool is_file = std::strcmp(log, "-") != 0;
+    const int descriptor = is_file ? OpenLog(log) : STDERR_FILENO;
+    if (descriptor >= 0) {
+      settings.log = log;
+    } else {
+      // Products do not depend on it.
+      Say("GEMMD_BLAS_LOG is \"%s\": %s", log, std::strerror(errno));
+    }
+    if (is_file && descriptor >= 0) close(descriptor);
   }
   return settings;
+}
+
+void Append(const char* path, const char* text, std::size_t size) {
+  if (std::strcmp(path, "-") == 0) return WriteAll(STDERR_FILENO, text, size);
+  const int descriptor = OpenLog(path);
+  if (descriptor < 0) return;  // it could be opened at the start
+  WriteAll(descriptor, text, size);
+  close(descriptor);
 }
 
 void Say(const char* format, ...) {
@@ -100,9 +123,7 @@ void Say(const char* format, ...) {
   if (length < 0) return;
   if (length >= kMost) length = kMost - 1;
   line[kBegin + length] = '\n';
-  // Nobody is left to tell where standard error is closed.
-  if (write(STDERR_FILENO, line, std::size_t{kBegin} + static_cast<std::size_t>(length) + 1) < 0)
-    return;
+  WriteAll(STDERR_FILENO, line, std::size_t{kBegin} + static_cast<std::size_t>(length) + 1);
 }
 
 }  // namespace gemmd::blas

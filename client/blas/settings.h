@@ -1,6 +1,7 @@
 // The settings of the environment, read once.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 namespace gemmd::blas {
@@ -14,12 +15,16 @@ struct Settings {
   const char* kernel = nullptr;   // GEMMD_BLAS_KERNEL, for products of f32
   std::int64_t limit_ms = 0;      // GEMMD_BLAS_LIMIT_MS; 0 is by the product's size
   bool report = false;            // GEMMD_BLAS_REPORT
-  int log = -1;                   // a descriptor of GEMMD_BLAS_LOG
+  const char* log = nullptr;      // GEMMD_BLAS_LOG: a file that can be written, or "-"
 };
 
 // Reads the environment. Values that are none are told of on standard error, and nothing is
 // offloaded with them: a program must not end because of its environment.
 Settings ReadSettings();
+
+// Appends text to the file, or to standard error for "-". The file is opened each time: a program
+// that closes all descriptors has others by their numbers afterwards.
+void Append(const char* path, const char* text, std::size_t size);
 
 // Writes "gemmd_blas: ..." and a newline to standard error, in one piece.
 void Say(const char* format, ...) __attribute__((format(printf, 1, 2)));
