@@ -7,6 +7,8 @@
 #include <new>
 #include <utility>
 
+#include "client/blas/credentials.h"
+
 namespace gemmd::blas {
 namespace {
 
@@ -137,15 +139,21 @@ Why Server::Ready() {
   if (!was_opened_) {
     was_opened_ = true;
     const NoSignals no_signals;
-    if (!Connect()) return Why::kNoLibrary;
+    if (!Connect()) return Why::kNoClient;
   }
-  return client_.load() == nullptr ? Why::kNoLibrary : Why::kServer;
+  return client_.load() == nullptr ? Why::kNoClient : Why::kServer;
 }
 
 bool Server::Connect() {
-  if (!Open(settings_.library, library_)) return false;
+  Credentials credentials;
+  if (!ReadCredentials(settings_, credentials) || !Open(settings_.library, library_)) return false;
   gemmd_client_options options = GEMMD_CLIENT_OPTIONS_INIT;
   options.target = settings_.server;
+  options.token = credentials.token.c_str();
+  options.tls = settings_.tls;
+  options.root_certificates = credentials.root_certificates.c_str();
+  options.client_certificate = credentials.client_certificate.c_str();
+  options.client_key = credentials.client_key.c_str();
   options.retry_patience_ms = -1;  // the call is computed here sooner than a second attempt
   gemmd_client* client = nullptr;
   gemmd_error* error = nullptr;

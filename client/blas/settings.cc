@@ -72,21 +72,23 @@ Settings ReadSettings() {
     Say("%s is \"%s\": it must be %s; all is computed here", name, value, rule);
     settings.mode = Mode::kNever;
   };
-  bool sound = true;
-  if (const char* mode = Given("GEMMD_BLAS_MODE"); mode != nullptr) {
-    if (!ParseMode(mode, settings.mode)) {
-      refuse("GEMMD_BLAS_MODE", mode, "auto, always or never");
-      sound = false;
-    }
-  }
-  if (const char* limit = Given("GEMMD_BLAS_LIMIT_MS"); limit != nullptr && sound) {
-    if (!ParseLimit(limit, settings.limit_ms)) {
-      refuse("GEMMD_BLAS_LIMIT_MS", limit, "1 to 86400000");
-      sound = false;
-    }
-  }
-  if (const char* report = Given("GEMMD_BLAS_REPORT"); report != nullptr && sound) {
-    if (!ParseSwitch(report, settings.report)) refuse("GEMMD_BLAS_REPORT", report, "0 or 1");
+  settings.tls_root_certs = Given("GEMMD_BLAS_TLS_ROOT_CERTS");
+  settings.tls_client_cert = Given("GEMMD_BLAS_TLS_CLIENT_CERT");
+  settings.tls_client_key = Given("GEMMD_BLAS_TLS_CLIENT_KEY");
+  settings.token_file = Given("GEMMD_BLAS_TOKEN_FILE");
+  const char* const mode = Given("GEMMD_BLAS_MODE");
+  const char* const limit = Given("GEMMD_BLAS_LIMIT_MS");
+  const char* const report = Given("GEMMD_BLAS_REPORT");
+  const char* const tls = Given("GEMMD_BLAS_TLS");
+  // One that is none is enough to be told of.
+  if (mode != nullptr && !ParseMode(mode, settings.mode)) {
+    refuse("GEMMD_BLAS_MODE", mode, "auto, always or never");
+  } else if (limit != nullptr && !ParseLimit(limit, settings.limit_ms)) {
+    refuse("GEMMD_BLAS_LIMIT_MS", limit, "1 to 86400000");
+  } else if (report != nullptr && !ParseSwitch(report, settings.report)) {
+    refuse("GEMMD_BLAS_REPORT", report, "0 or 1");
+  } else if (tls != nullptr && !ParseSwitch(tls, settings.tls)) {
+    refuse("GEMMD_BLAS_TLS", tls, "0 or 1");
   }
   if (const char* log = Given("GEMMD_BLAS_LOG"); log != nullptr) {
     const bool is_file = std::strcmp(log, "-") != 0;

@@ -13,9 +13,15 @@ struct Settings {
   const char* server = nullptr;   // GEMMD_SERVER; null: everything is computed here
   const char* library = nullptr;  // GEMMD_LIBRARY: the path of libgemmd.so.0
   const char* kernel = nullptr;   // GEMMD_BLAS_KERNEL, for products of f32
-  std::int64_t limit_ms = 0;      // GEMMD_BLAS_LIMIT_MS; 0 is by the product's size
-  bool report = false;            // GEMMD_BLAS_REPORT
-  const char* log = nullptr;      // GEMMD_BLAS_LOG: a file that can be written, or "-"
+  bool tls = false;               // GEMMD_BLAS_TLS
+  // Paths of files, null where none is given.
+  const char* tls_root_certs = nullptr;   // GEMMD_BLAS_TLS_ROOT_CERTS
+  const char* tls_client_cert = nullptr;  // GEMMD_BLAS_TLS_CLIENT_CERT
+  const char* tls_client_key = nullptr;   // GEMMD_BLAS_TLS_CLIENT_KEY
+  const char* token_file = nullptr;       // GEMMD_BLAS_TOKEN_FILE
+  std::int64_t limit_ms = 0;              // GEMMD_BLAS_LIMIT_MS; 0 is by the product's size
+  bool report = false;                    // GEMMD_BLAS_REPORT
+  const char* log = nullptr;              // GEMMD_BLAS_LOG: a file that can be written, or "-"
 };
 
 // Reads the environment. Values that are none are told of on standard error, and nothing is

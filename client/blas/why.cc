@@ -14,8 +14,8 @@ const char* NameOf(Why why) {
       return "here: mode is never";
     case Why::kNoServer:
       return "here: no GEMMD_SERVER";
-    case Why::kNoLibrary:
-      return "here: no libgemmd";
+    case Why::kNoClient:
+      return "here: no client";
     case Why::kForked:
       return "here: forked";
     case Why::kHereFaster:

@@ -9,7 +9,7 @@ enum class Why {
   kSmall,       // too small to ask about
   kNever,       // GEMMD_BLAS_MODE, or a setting that is none
   kNoServer,    // GEMMD_SERVER is not set
-  kNoLibrary,   // libgemmd.so.0 was not opened
+  kNoClient,    // no libgemmd.so.0, or settings that make no client
   kForked,      // the process was forked from one that may have had threads
   kHereFaster,  // as predicted
   kPaused,      // the server failed a moment ago

@@ -13,11 +13,14 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "gtest/gtest.h"
 #include "tests/client/testing/temporary_directory.h"
+#include "tests/testing/certificates.h"
 #include "tests/testing/server_process.h"
+#include "tests/testing/token_entry.h"
 
 namespace gemmd::blas {
 namespace {
@@ -333,6 +336,56 @@ TEST_F(PreloadTest, CallsThatABlasMakesOfItselfArePassedOn) {
   EXPECT_EQ("right 700, here 600", caller.Ask("products 700"));
   EXPECT_EQ("", caller.End());
   EXPECT_EQ(100, Count(testing::FileBytes(log), "dsyrk "));
+}
+
+// The only tenant's token, and a certificate for loopback.
+TEST(SecurePreloadTest, ByTlsWithAToken) {
+  const testing::TemporaryDirectory directory;
+  const testing::CertificateAuthority authority("authority");
+  const testing::CertificateFiles files =
+      authority.Issue("server", {"/CN=server", "IP:127.0.0.1", "", ""});
+  const std::string policy =
+      directory.File("policy", testing::TokenEntry("secret", "alice", "role: USER"));
+  const testing::ServerProcess server({"--cpu.threads=2", "--auth.policy-file=" + policy,
+                                       "--tls.certificate-file=" + files.certificate,
+                                       "--tls.key-file=" + files.key});
+  const std::string roots = "GEMMD_BLAS_TLS_ROOT_CERTS=" + authority.certificate_file();
+  const std::string token = "GEMMD_BLAS_TOKEN_FILE=" + directory.File("token", "secret\n");
+  Caller known({Server(server.address()), kAlways, "GEMMD_BLAS_TLS=1", roots, token});
+  EXPECT_EQ("right 70, here 0", known.Ask("products 70"));
+  EXPECT_EQ("", known.End());
+  Caller nobody({Server(server.address()), kAlways, "GEMMD_BLAS_TLS=1", roots});
+  EXPECT_EQ("right 70, here 60", nobody.Ask("products 70"));
+  EXPECT_EQ(1, Count(nobody.End(), ": UNAUTHENTICATED: "));
+  Caller stranger({Server(server.address()), kAlways, "GEMMD_BLAS_TLS=1", token});
+  EXPECT_EQ("right 70, here 60", stranger.Ask("products 70"));
+  EXPECT_EQ(1, Count(stranger.End(), ": UNAVAILABLE: "));
+}
+
+TEST(SecurePreloadTest, FilesThatCannotBeUsedAreSaidOnce) {
+  const testing::TemporaryDirectory directory;
+  const std::string token = directory.File("token", "secret\n");
+  const std::string none = directory.File("none", "\n");
+  for (const auto& [settings, said] : std::vector<std::pair<std::vector<std::string>, std::string>>{
+           {{"GEMMD_BLAS_TOKEN_FILE=/nowhere"}, "No such file or directory"},
+           {{"GEMMD_BLAS_TOKEN_FILE=" + none}, "holds no token"},
+           {{"GEMMD_BLAS_TOKEN_FILE=" + token, "GEMMD_SERVER=192.0.2.1:50051"},
+            "would be sent to 192.0.2.1:50051 in plain text"},
+           {{"GEMMD_BLAS_TOKEN_FILE=" + token, "GEMMD_SERVER=127.example.test:1"},
+            "would be sent to 127.example.test:1 in plain text"},
+           {{"GEMMD_BLAS_TOKEN_FILE=" + token, "GEMMD_SERVER=localhost:1"}, "UNAVAILABLE: "},
+           {{"GEMMD_BLAS_TLS=1", "GEMMD_BLAS_TLS_ROOT_CERTS=/nowhere"}, "No such file"},
+           // Certificates without TLS are the library's to refuse.
+           {{"GEMMD_BLAS_TLS_ROOT_CERTS=" + token}, "INVALID_ARGUMENT: "}}) {
+    std::vector<std::string> all = settings;
+    all.push_back(kAlways);
+    all.push_back(Server(kNobody));  // unless it is given before
+    Caller caller(all);
+    EXPECT_EQ("right 70, here 60", caller.Ask("products 70"));
+    const std::string error = caller.End();
+    EXPECT_EQ(1, Count(error, "gemmd_blas: ")) << error;
+    EXPECT_EQ(1, Count(error, said)) << error;
+  }
 }
 
 TEST_F(PreloadTest, EachCallIsLogged) {

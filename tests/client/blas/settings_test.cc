@@ -14,7 +14,8 @@ class SettingsTest : public ::testing::Test {
  protected:
   ~SettingsTest() override {
     for (const char* name : {"GEMMD_SERVER", "GEMMD_LIBRARY", "GEMMD_BLAS_MODE", "GEMMD_BLAS_LOG",
-                             "GEMMD_BLAS_KERNEL", "GEMMD_BLAS_LIMIT_MS", "GEMMD_BLAS_REPORT"}) {
+                             "GEMMD_BLAS_TLS", "GEMMD_BLAS_TOKEN_FILE", "GEMMD_BLAS_KERNEL",
+                             "GEMMD_BLAS_LIMIT_MS", "GEMMD_BLAS_REPORT"}) {
       unsetenv(name);
     }
   }
@@ -43,6 +44,8 @@ TEST_F(SettingsTest, EachIsRead) {
   setenv("GEMMD_BLAS_KERNEL", "sm90/f32_f16x3", 1);
   setenv("GEMMD_BLAS_LIMIT_MS", "250", 1);
   setenv("GEMMD_BLAS_REPORT", "1", 1);
+  setenv("GEMMD_BLAS_TLS", "1", 1);
+  setenv("GEMMD_BLAS_TOKEN_FILE", "/x/token", 1);
   setenv("GEMMD_BLAS_LOG", "-", 1);
   for (const auto& [word, mode] :
        {std::pair("always", Mode::kAlways), std::pair("never", Mode::kNever),
@@ -56,6 +59,8 @@ TEST_F(SettingsTest, EachIsRead) {
     EXPECT_STREQ("sm90/f32_f16x3", settings.kernel);
     EXPECT_EQ(250, settings.limit_ms);
     EXPECT_TRUE(settings.report);
+    EXPECT_TRUE(settings.tls);
+    EXPECT_STREQ("/x/token", settings.token_file);
     EXPECT_STREQ("-", settings.log);
   }
 }
@@ -67,7 +72,8 @@ TEST_F(SettingsTest, WhatIsNoneIsToldOfOnceAndOffloadsNothing) {
         std::tuple("GEMMD_BLAS_LIMIT_MS", "0", "1 to 86400000"),
         std::tuple("GEMMD_BLAS_LIMIT_MS", "12s", "1 to 86400000"),
         std::tuple("GEMMD_BLAS_LIMIT_MS", "99999999999999999999", "1 to 86400000"),
-        std::tuple("GEMMD_BLAS_REPORT", "yes", "0 or 1")}) {
+        std::tuple("GEMMD_BLAS_REPORT", "yes", "0 or 1"),
+        std::tuple("GEMMD_BLAS_TLS", "on", "0 or 1")}) {
     setenv(name, value, 1);
     const auto [settings, said] = Read();
     EXPECT_EQ(std::string("gemmd_blas: ") + name + " is \"" + value + "\": it must be " + rule +
