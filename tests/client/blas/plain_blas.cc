@@ -81,6 +81,7 @@ PLAIN_GEMM(zgemm_, std::complex<double>, std::int32_t)
 PLAIN_GEMM(scipy_sgemm_64_, float, std::int64_t)
 PLAIN_GEMM(scipy_dgemm_64_, double, std::int64_t)
 
+// By the Fortran function's name, as reference BLAS does.
 void scipy_cblas_dgemm64_(int layout, int op_a, int op_b, std::int64_t m, std::int64_t n,
                           std::int64_t k, double alpha, const double* a, std::int64_t lda,
                           const double* b, std::int64_t ldb, double beta, double* c,
@@ -89,9 +90,9 @@ void scipy_cblas_dgemm64_(int layout, int op_a, int op_b, std::int64_t m, std::i
   const char* const a_letter = &letters[op_a - 111];
   const char* const b_letter = &letters[op_b - 111];
   if (layout == 102) {
-    Multiply(a_letter, b_letter, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc);
+    scipy_dgemm_64_(a_letter, b_letter, &m, &n, &k, &alpha, a, &lda, b, &ldb, &beta, c, &ldc, 1, 1);
   } else {
-    Multiply(b_letter, a_letter, &n, &m, &k, &alpha, b, &ldb, a, &lda, &beta, c, &ldc);
+    scipy_dgemm_64_(b_letter, a_letter, &n, &m, &k, &alpha, b, &ldb, a, &lda, &beta, c, &ldc, 1, 1);
   }
 }
 
