@@ -64,9 +64,10 @@ Why Process::Decide(const RealProduct& product, double flops, int kind,
     double us = 0;
     if (const Why why = server_.Estimate(product, us); why != Why::kServer) return why;
     estimated_us = us;
+    const MutexLock lock(mutex_);
+    choice_.Told(shape, us, Server::Clock::now());
   }
   const MutexLock lock(mutex_);
-  choice_.Told(shape, *estimated_us, Server::Clock::now());
   if (choice_.ThereUs(flops, *estimated_us) < 1e6 * SecondsHere(flops, kind)) return Why::kServer;
   choice_.Stayed(flops);
   return Why::kHereFaster;
