@@ -147,9 +147,11 @@ run_ci() { .ci/run --whole; }
 build_binaries() {
   local folder=gemmd-$version-linux-amd64
   mapfile -t cache < <(deploy/bazel_cache.sh)
-  bazel build --config=opt "${cache[@]}" //server:gemmd //client/cli:gemm //client/c:libgemmd
+  bazel build --config=opt "${cache[@]}" //server:gemmd //client/cli:gemm //client/c:libgemmd \
+    //client/blas:libgemmd_blas
   install -D -s -t "$work/$folder/bin" bazel-bin/server/gemmd bazel-bin/client/cli/gemm
   client/c/install.sh bazel-bin/client/c/libgemmd.so.0 client/include/gemmd "$version" "$work/$folder"
+  install -D -m 644 -s -t "$work/$folder/lib" bazel-bin/client/blas/libgemmd_blas.so
   cp LICENSE README.md CHANGELOG.md "$work/$folder"
   local said
   for said in "$("$work/$folder/bin/gemmd" --version)" "$("$work/$folder/bin/gemm" --version)"; do

@@ -9,6 +9,7 @@
 #include "client/c/begin.h"
 #include "client/c/errors.h"
 #include "client/c/handles.h"
+#include "client/wire/codec.h"
 #include "google/protobuf/util/json_util.h"
 
 namespace gemmd::client::c {
@@ -242,6 +243,39 @@ absl::Status MultiplyAsync(gemmd_client* client, const gemmd_operand* a, const g
   return BeginAsync(client, making.make, std::move(making.finish), callback, context, call);
 }
 
+absl::Status Estimate(gemmd_client* client, const gemmd_operand* a, const gemmd_operand* b,
+                      const gemmd_matmul_options* options, std::int64_t timeout_ms,
+                      gemmd_estimated* given) {
+  // Before the server is asked in vain.
+  gemmd_estimated values = GEMMD_ESTIMATED_INIT;
+  if (absl::Status s = FillSized("estimated", values, given); !s.ok()) return s;
+  const absl::StatusOr<WaitingCall> waiting = WaitingCall::Begin(client);
+  if (!waiting.ok()) return waiting.status();
+  absl::StatusOr<Request> request = RequestOf(*client, a, b, options, nullptr);
+  if (!request.ok()) return request.status();
+  const auto timeout = DurationOf("timeout_ms", timeout_ms, client->timeout);
+  if (!timeout.ok()) return timeout.status();
+  CallOptions call;
+  call.timeout = *timeout;
+  const auto encoded = Encode(std::move(request->inputs), request->options);
+  if (!encoded->fault.ok()) return encoded->fault;
+  v1::EstimateRequest asked;
+  *asked.mutable_header() = encoded->header;
+  const absl::StatusOr<v1::EstimateResponse> told = client->client.Estimate(asked, call);
+  if (!told.ok()) return told.status();
+  values.receive_us = told->receive_us();
+  values.queue_us = told->queue_us();
+  values.device_us = told->device_us();
+  values.send_us = told->send_us();
+  values.total_us = told->total_us();
+  values.flops = told->flops();
+  values.receive_bytes = told->receive_bytes();
+  values.send_bytes = told->send_bytes();
+  values.receive_is_measured = told->receive_is_measured();
+  values.send_is_measured = told->send_is_measured();
+  return FillSized("estimated", values, given);
+}
+
 double OrNan(bool is_known, double value) {
   return is_known ? value : std::numeric_limits<double>::quiet_NaN();
 }
@@ -354,6 +388,13 @@ gemmd_code gemmd_result_matrix(const gemmd_result* result, gemmd_matrix** matrix
 gemmd_code gemmd_result_receipt(const gemmd_result* result, gemmd_receipt* receipt,
                                 gemmd_error** error) {
   return c::Guarded(error, [&] { return c::FillReceipt(result, receipt); });
+}
+
+gemmd_code gemmd_estimate(gemmd_client* client, const gemmd_operand* a, const gemmd_operand* b,
+                          const gemmd_matmul_options* options, int64_t timeout_ms,
+                          gemmd_estimated* estimated, gemmd_error** error) {
+  return c::Guarded(error,
+                    [&] { return c::Estimate(client, a, b, options, timeout_ms, estimated); });
 }
 
 const char* gemmd_result_receipt_json(const gemmd_result* result) {

@@ -34,7 +34,7 @@ def _shared_library_impl(ctx):
         "-Wl,-z,nodelete,-z,relro,-z,now",
         "-o",
         out,
-    ])
+    ] + ctx.attr.link_options)
     arguments.add("-Wl,--whole-archive")
     arguments.add_all([each for each in archives if each.owner == ctx.attr.dep[0].label])
     arguments.add("-Wl,--no-whole-archive")
@@ -61,6 +61,7 @@ shared_library = rule(
             cfg = _with_pic,
             providers = [CcInfo],
         ),
+        "link_options": attr.string_list(doc = "Further options of g++."),
         "soname": attr.string(mandatory = True),
         "version_script": attr.label(
             doc = "The symbols to export and their versions; all others should be local.",

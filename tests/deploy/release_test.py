@@ -31,6 +31,7 @@ for program in server/gemmd client/cli/gemm; do
   chmod +x "bazel-bin/$program"
 done
 mkdir -p bazel-bin/client/c && echo library >bazel-bin/client/c/libgemmd.so.0
+mkdir -p bazel-bin/client/blas && echo library >bazel-bin/client/blas/libgemmd_blas.so
 """
 
 
@@ -113,7 +114,7 @@ class ReleaseTest(unittest.TestCase):
         result = self.release("1.2.3")
         self.assertEqual(0, result.returncode, result.stdout)
         self.assertEqual("ci --whole", self.ran()[0])
-        self.assertIn("//server:gemmd //client/cli:gemm //client/c:libgemmd", self.ran()[1])
+        self.assertIn("//server:gemmd //client/cli:gemm //client/c:libgemmd //client/blas:libgemmd_blas", self.ran()[1])
         self.assertEqual(self.git("rev-parse", "HEAD"), self.git("rev-parse", "v1.2.3^{commit}"))
         self.assertEqual(f"gemmd 1.2.3\n\n{CHANGES}", self.git("for-each-ref", "--format=%(contents)",
                                                               "refs/tags/v1.2.3").rstrip("\n") + "\n")
@@ -124,8 +125,8 @@ class ReleaseTest(unittest.TestCase):
             self.assertEqual(digest, hashlib.sha256((released / name).read_bytes()).hexdigest())
         with tarfile.open(released / "gemmd-1.2.3-linux-amd64.tar.xz") as archive:
             names = {pathlib.PurePath(name).name for name in archive.getnames()}
-        self.assertLessEqual({"gemmd", "gemm", "libgemmd.so.0", "libgemmd.so", "gemmd.h", "gemmd.pc", "LICENSE",
-                              "README.md", "CHANGELOG.md"}, names)
+        self.assertLessEqual({"gemmd", "gemm", "libgemmd.so.0", "libgemmd.so", "libgemmd_blas.so", "gemmd.h", "gemmd.pc",
+                              "LICENSE", "README.md", "CHANGELOG.md"}, names)
         self.assertEqual("", self.git("status", "--porcelain"))
 
     def test_what_ci_does_not_pass_is_not_tagged(self):

@@ -301,6 +301,36 @@ gemmd_code gemmd_result_receipt(const gemmd_result* result, gemmd_receipt* recei
 const char* gemmd_result_receipt_json(const gemmd_result* result);
 void gemmd_result_free(gemmd_result* result);
 
+/* ---------------------------------------------------------------- estimates */
+
+/* The time that a product would take there now, in microseconds. */
+typedef struct gemmd_estimated {
+  size_t size;
+  double receive_us; /* of the operands that go along */
+  double queue_us;   /* until the device would begin */
+  double device_us;  /* copies in and out, and the kernel */
+  double send_us;    /* of D */
+  double total_us;   /* of these four; the way there and back is the caller's to measure */
+  double flops;      /* 2 M N K */
+  uint64_t receive_bytes;
+  uint64_t send_bytes;
+  bool receive_is_measured; /* else receive_us is at 1 GB/s, which nobody measured */
+  bool send_is_measured;
+} gemmd_estimated;
+
+#define GEMMD_ESTIMATED_INIT \
+  { sizeof(gemmd_estimated), 0, 0, 0, 0, 0, 0, 0, 0, false, false }
+
+/* Asks the server, and reserves nothing there. Operands and options are those of gemmd_matmul():
+ * arrays are described, and their elements not read.
+ *
+ *   INVALID_ARGUMENT     an argument, by field, value and limit; or the server's refusal
+ *   FAILED_PRECONDITION  in a callback, which must not wait; or no kernel takes the product
+ */
+gemmd_code gemmd_estimate(gemmd_client* client, const gemmd_operand* a, const gemmd_operand* b,
+                          const gemmd_matmul_options* options, int64_t timeout_ms,
+                          gemmd_estimated* estimated, gemmd_error** error);
+
 /* ---------------------------------------------------------------- encoded products */
 
 /* For clients of other languages that encode products themselves and want this library's

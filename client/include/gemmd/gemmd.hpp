@@ -471,6 +471,17 @@ class Client {
     return Product(result);
   }
 
+  // Asks what the product would take there; elements of arrays are not read.
+  Result<gemmd_estimated> Estimate(const Operand& a, const Operand& b,
+                                   const MatmulOptions& options = {}) {
+    gemmd_estimated estimated = GEMMD_ESTIMATED_INIT;
+    const Given given(a, b, options);
+    Status s = detail::Call(gemmd_estimate, client_.get(), &given.a, &given.b, &given.options,
+                            std::int64_t{options.timeout.count()}, &estimated);
+    if (!s.ok()) return s;
+    return estimated;
+  }
+
   // Where it returns a value, `done` runs once, on a thread of the library's or here. It must not
   // wait, nor throw, which ends the program. Memory of arrays, `d` among them, must stay until
   // then.

@@ -145,6 +145,13 @@ TEST_F(CppTest, FilesOfWeightsAreOpened) {
   EXPECT_EQ(GEMMD_NOT_FOUND, WeightFile::Open("/no/such/file").status().code());
 }
 
+TEST_F(CppTest, TheServerSaysWhatAProductWouldTake) {
+  const gemmd_estimated estimated = cpp_.Estimate(a(), b()).value();
+  EXPECT_EQ(24, estimated.flops);
+  EXPECT_GT(estimated.total_us, 0);
+  EXPECT_EQ(GEMMD_INVALID_ARGUMENT, cpp_.Estimate(a(), a()).status().code());
+}
+
 TEST_F(CppTest, TheServerSaysWhatItIs) {
   const ServerInfo info = cpp_.Info().value();
   EXPECT_EQ(gemmd_version(), info.version);

@@ -15,8 +15,9 @@ int main() {
   gemmd_plane plane = GEMMD_PLANE_INIT;
   gemmd_encoded_matmul encoded = GEMMD_ENCODED_MATMUL_INIT;
   gemmd_route route = GEMMD_ROUTE_INIT;
-  const size_t sum = encoded.size + route.size + client.size + array.size + operand.size +
-                     matmul.size + receipt.size + tensor.size + plane.size;
+  gemmd_estimated estimated = GEMMD_ESTIMATED_INIT;
+  const size_t sum = estimated.size + encoded.size + route.size + client.size + array.size +
+                     operand.size + matmul.size + receipt.size + tensor.size + plane.size;
   if (sum == SumOfSizes()) return 0;
   std::printf("%zu bytes here, %zu in C\n", sum, SumOfSizes());
   return 1;

@@ -235,6 +235,27 @@ TEST_F(ProductsTest, ServerInfo) {
   gemmd_server_info_free(info);
 }
 
+TEST_F(ProductsTest, EstimateCountsWhatTravels) {
+  const gemmd_operand a = OperandOf(a_);
+  const gemmd_operand b = OperandOf(b_);
+  gemmd_estimated estimated = GEMMD_ESTIMATED_INIT;
+  ASSERT_EQ(GEMMD_OK, gemmd_estimate(client_, &a, &b, nullptr, 0, &estimated, nullptr));
+  EXPECT_EQ(2 * 2 * 3 * 2, estimated.flops);
+  EXPECT_EQ(12 * sizeof(float), estimated.receive_bytes);
+  EXPECT_EQ(4 * sizeof(float), estimated.send_bytes);
+  EXPECT_GT(estimated.device_us, 0);
+  EXPECT_NEAR(estimated.total_us,
+              estimated.receive_us + estimated.queue_us + estimated.device_us + estimated.send_us,
+              1e-6 * estimated.total_us);
+
+  gemmd_error* error = nullptr;
+  const gemmd_code code = gemmd_estimate(client_, &a, &a, nullptr, 0, &estimated, &error);
+  EXPECT_EQ("INVALID_ARGUMENT", Told(code, error).substr(0, 16));
+  estimated.size = 8;
+  EXPECT_EQ(GEMMD_INVALID_ARGUMENT,
+            gemmd_estimate(client_, &a, &b, nullptr, 0, &estimated, nullptr));
+}
+
 TEST_F(ProductsTest, ManyThreadsOnOneClient) {
   std::vector<std::thread> threads;
   threads.reserve(8);
