@@ -39,6 +39,16 @@ def _wgmma():
     lines.append(_define("GEMMD_WGMMA_EACH(f)", " ".join(calls)))
     return lines
 
+# Accumulators of wgmma on integers, which has fewer shapes.
+def _wgmma_integer():
+    columns = [8, 24] + list(range(16, 257, 16))
+    lines = [_define("GEMMD_WGMMA_ALL_INTS_%d" % n, _operands("+r", "d", n // 2)) for n in columns]
+
+    # Calls f(n, ...) for each n, with the names of the three operands that follow.
+    calls = ["f(%d, %s)" % (n, _following(n // 2, 3)) for n in columns]
+    lines.append(_define("GEMMD_WGMMA_EACH_INTEGER(f)", " ".join(calls)))
+    return lines
+
 # Registers of tcgen05.ld: a power of two of them, in an array `registers`.
 def _tcgen05():
     counts = [1, 2, 4, 8, 16, 32, 64, 128]
@@ -54,6 +64,7 @@ def _tcgen05():
     return lines
 
 def register_lists():
-    """Writes wgmma_operands.h and tcgen05_operands.h."""
+    """Writes wgmma_operands.h, wgmma_byte_operands.h and tcgen05_operands.h."""
     _header("wgmma_operands.h", "The registers of wgmma.mma_async for every N.", _wgmma())
+    _header("wgmma_byte_operands.h", "The registers of wgmma.mma_async on integers.", _wgmma_integer())
     _header("tcgen05_operands.h", "The registers of tcgen05.ld for every size.", _tcgen05())

@@ -7,8 +7,10 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "kernels/emulator/arithmetic/byte_product.h"
 #include "kernels/emulator/arithmetic/product_block.h"
 #include "kernels/emulator/instructions/matrix_operand.h"
+#include "kernels/emulator/instructions/wgmma_bytes.h"
 #include "kernels/emulator/machine/collectives.h"
 #include "kernels/emulator/machine/failure.h"
 #include "kernels/emulator/machine/machine.h"
@@ -17,7 +19,7 @@
 
 namespace gemmd::emulator {
 
-// 64 x columns accumulators out of their registers.
+// 64 x columns accumulators out of their registers: floats, or the bits of integers.
 struct AccumulatorTile {
   std::uint32_t columns;
   std::vector<float> sums;
@@ -39,7 +41,7 @@ float& SumOf(AccumulatorTile& tile, std::uint32_t t, std::uint32_t i) {
 
 struct Call {
   WgmmaProduct product;
-  float* registers;
+  float* registers;  // of integers too, and then only moved
   const std::uint32_t* fragments;
 };
 
@@ -78,7 +80,7 @@ FlyingAccumulator& TakeOff(Warpgroup& group, std::uint32_t columns, const CallSi
     float* registers = CallOf(group, t).registers;
     flying.thread_array.push_back(registers);
     for (std::uint32_t i = 0; i < tile.words(); ++i) {
-      SumOf(tile, t, i) = registers[i];
+      std::memcpy(&SumOf(tile, t, i), &registers[i], sizeof kPoison);
       std::memcpy(&registers[i], &kPoison, sizeof kPoison);
     }
   }
@@ -88,7 +90,7 @@ FlyingAccumulator& TakeOff(Warpgroup& group, std::uint32_t columns, const CallSi
 void Deliver(const FlyingAccumulator& flying) {
   for (std::uint32_t t = 0; t < kWarpgroupSize; ++t) {
     for (std::uint32_t i = 0; i < flying.tile->words(); ++i) {
-      flying.thread_array[t][i] = SumOf(*flying.tile, t, i);
+      std::memcpy(&flying.thread_array[t][i], &SumOf(*flying.tile, t, i), sizeof(float));
     }
   }
 }
@@ -178,6 +180,85 @@ void MultiplyTf32(const WgmmaProduct& product, const std::vector<WordLine>& a,
   }
 }
 
+// Products of 8-bit operands, by the definition in byte_product.h.
+void MultiplyIntegers(const WgmmaByteProduct& product, const std::vector<ByteLine>& a,
+                      const std::vector<ByteLine>& b, AccumulatorTile* tile) {
+  if (!product.accumulate) Clear(tile);
+  const bool a_is_signed = product.a_format == ByteFormat::kS8;
+  const bool b_is_signed = product.b_format == ByteFormat::kS8;
+  for (std::size_t row = 0; row < a.size(); ++row) {
+    for (std::size_t column = 0; column < b.size(); ++column) {
+      float* const place = &tile->sums[row * b.size() + column];
+      std::int32_t sum;
+      std::memcpy(&sum, place, sizeof sum);
+      sum = AddIntegerProducts(sum, a[row], a_is_signed, b[column], b_is_signed);
+      std::memcpy(place, &sum, sizeof sum);
+    }
+  }
+}
+
+FactorFormat FactorFormatOf(ByteFormat format) {
+  return format == ByteFormat::kE4m3 ? FactorFormat::kE4m3 : FactorFormat::kE5m2;
+}
+
+std::vector<FloatLine> PrepareFloatLines(FactorFormat format, const std::vector<ByteLine>& lines) {
+  std::vector<FloatLine> prepared;
+  prepared.reserve(lines.size());
+  for (const ByteLine& line : lines) prepared.push_back(PrepareFloatLine(format, line));
+  return prepared;
+}
+
+void MultiplyFloats(const WgmmaByteProduct& product, const std::vector<ByteLine>& a,
+                    const std::vector<ByteLine>& b, AccumulatorTile* tile) {
+  if (!product.accumulate) Clear(tile);
+  const FactorFormat a_format = FactorFormatOf(product.a_format);
+  const FactorFormat b_format = FactorFormatOf(product.b_format);
+  const std::vector<FloatLine> rows = PrepareFloatLines(a_format, a);
+  const std::vector<FloatLine> columns = PrepareFloatLines(b_format, b);
+  const int fraction_bits = FractionBits(a_format) + FractionBits(b_format);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    for (std::size_t column = 0; column < columns.size(); ++column) {
+      float& sum = tile->sums[row * columns.size() + column];
+      sum = AddFloatProducts(sum, rows[row], columns[column], fraction_bits);
+    }
+  }
+}
+
+void IssueBytes(Warpgroup& group, const WgmmaByteProduct& product, const CallSite& site) {
+  CheckSameOperands(group, site);
+  Block& block = *CurrentThread().block;
+  Cluster& cluster = *block.cluster;
+  const MatrixOperand a = DecodeWgmmaMatrix(product.a, {1, false}, block.rank, site);
+  CheckMatrixRead(a, kRows, group.agent, group.open_group, "wgmma", site);
+  const MatrixOperand b = DecodeWgmmaMatrix(product.b, {1, false}, block.rank, site);
+  CheckMatrixRead(b, product.columns, group.agent, group.open_group, "wgmma", site);
+  FlyingAccumulator& flying = TakeOff(group, product.columns, site);
+  flying.group = group.open_group;
+  const bool is_integer =
+      product.a_format == ByteFormat::kS8 || product.a_format == ByteFormat::kU8;
+  const OperationId id = Post(
+      cluster,
+      [&cluster, product, a, b, is_integer, tile = flying.tile] {
+        (is_integer ? MultiplyIntegers : MultiplyFloats)(
+            product, LoadLines<std::uint8_t>(cluster, a, kRows),
+            LoadLines<std::uint8_t>(cluster, b, product.columns), tile.get());
+      },
+      1 + group.agent);
+  group.operations.emplace_back(group.open_group, id);
+}
+
+void CallBytes(const WgmmaByteProduct& product, float* registers, const CallSite& site) {
+  // For CheckSameOperands().
+  WgmmaProduct same = {};
+  same.columns = product.columns;
+  same.accumulate = product.accumulate;
+  same.a = product.a;
+  same.b = product.b;
+  Call call{same, registers, nullptr};
+  WarpgroupCollective("wgmma.mma_async", &call, site,
+                      [&](Warpgroup& group) { IssueBytes(group, product, site); });
+}
+
 void Issue(Warpgroup& group, const CallSite& site) {
   CheckSameOperands(group, site);
   const Call& call = CallOf(group, CurrentThread().index % kWarpgroupSize);
@@ -229,6 +310,14 @@ void WgmmaMultiply(const WgmmaProduct& product, float* registers, const std::uin
   Call call{product, registers, fragments};
   WarpgroupCollective("wgmma.mma_async", &call, site,
                       [&](Warpgroup& group) { Issue(group, site); });
+}
+
+void WgmmaBytes(const WgmmaByteProduct& product, float* registers, const CallSite& site) {
+  CallBytes(product, registers, site);
+}
+
+void WgmmaBytes(const WgmmaByteProduct& product, std::int32_t* registers, const CallSite& site) {
+  CallBytes(product, reinterpret_cast<float*>(registers), site);
 }
 
 void WgmmaCommit(const CallSite& site) {

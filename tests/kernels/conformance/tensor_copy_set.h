@@ -57,18 +57,18 @@ inline absl::Status RunTensorCopy(const VectorSet& set, const RandomCopy& copy,
   shape.shared_bytes = ptx::TensorCopyProbeSharedBytes(params.box_bytes);
   const std::uint64_t bytes = copy.in.size() * 4;
   absl::Status status = memory->Put(place.in, copy.in.data(), bytes);
-  if (status.ok()) status = memory->Put(place.out, copy.out.data(), bytes);
+  if (status.ok()) status.Update(memory->Put(place.out, copy.out.data(), bytes));
   if (status.ok()) {
-    status = ptx::Launch(ptx::TensorCopyProbe, shape, params,
-                         {{place.in, bytes, "in"},
-                          {place.out, bytes, "out", false},
-                          {place.dump, params.box_bytes, "dump", false}},
-                         memory->target());
+    status.Update(ptx::Launch(ptx::TensorCopyProbe, shape, params,
+                              {{place.in, bytes, "in"},
+                               {place.out, bytes, "out", false},
+                               {place.dump, params.box_bytes, "dump", false}},
+                              memory->target()));
   }
-  if (status.ok()) status = memory->Wait();
+  if (status.ok()) status.Update(memory->Wait());
   words->assign(kTensorCopyWords, 0);
-  if (status.ok()) status = memory->Get(words->data(), place.dump, params.box_bytes);
-  if (status.ok()) status = memory->Get(words->data() + kMostBoxBytes / 4, place.out, bytes);
+  if (status.ok()) status.Update(memory->Get(words->data(), place.dump, params.box_bytes));
+  if (status.ok()) status.Update(memory->Get(words->data() + kMostBoxBytes / 4, place.out, bytes));
   return status;
 }
 
@@ -82,10 +82,10 @@ inline absl::Status RunTensorCopies(const VectorSet& set, const VectorParams& pa
     const RandomCopy copy = MakeRandomCopy(set.number, params.first_block + i);
     absl::Status status = RunTensorCopy(set, copy, memory, place, &words);
     const std::uint64_t hash = HashWords(words);
-    if (status.ok()) status = memory->Put(params.hashes + i, &hash, sizeof hash);
+    if (status.ok()) status.Update(memory->Put(params.hashes + i, &hash, sizeof hash));
     if (status.ok() && params.words != nullptr) {
-      status = memory->Put(params.words + std::uint64_t{i} * kTensorCopyWords, words.data(),
-                           words.size() * 4);
+      status.Update(memory->Put(params.words + std::uint64_t{i} * kTensorCopyWords, words.data(),
+                                words.size() * 4));
     }
     if (!status.ok()) {
       return absl::Status(status.code(),

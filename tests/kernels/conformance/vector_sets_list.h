@@ -9,6 +9,7 @@
 #include "tests/kernels/conformance/mma_vectors.h"
 #include "tests/kernels/conformance/tensor_copy_set.h"
 #include "tests/kernels/conformance/vector_sets.h"
+#include "tests/kernels/conformance/wgmma_byte_vectors.h"
 #include "tests/kernels/conformance/wgmma_tf32_vectors.h"
 #include "tests/kernels/conformance/wgmma_vectors.h"
 
@@ -97,6 +98,44 @@ void AppendWgmmaTf32(std::vector<VectorSet>* sets) {
                    RunVectors<WgmmaTf32Vectors<kColumns>, WgmmaSharedBytes(kColumns)>});
 }
 
+inline const char* TypeName(ptx::ByteType type) {
+  constexpr const char* kNames[] = {"e4m3", "e5m2", "s8", "u8"};
+  return kNames[static_cast<int>(type)];
+}
+
+template <ptx::ByteType kA, ptx::ByteType kB, int kColumns>
+void AppendWgmmaBytes(std::vector<VectorSet>* sets) {
+  const auto pair = static_cast<std::uint32_t>(4 * static_cast<int>(kA) + static_cast<int>(kB));
+  sets->push_back({absl::StrCat("wgmma_m64n", kColumns, "k32_", TypeName(kA), "_", TypeName(kB)),
+                   8000 + 300 * pair + kColumns, kWgmmaBlocks, kWgmmaThreads, kWgmmaInstructions,
+                   WgmmaWords(kColumns),
+                   RunVectors<WgmmaByteVectors<kA, kB, kColumns>, WgmmaSharedBytes(kColumns)>});
+}
+
+// The widths that kernels have, and the least.
+template <ptx::ByteType kA, ptx::ByteType kB>
+void AppendWgmmaByteWidths(std::vector<VectorSet>* sets) {
+  AppendWgmmaBytes<kA, kB, 8>(sets);
+  AppendWgmmaBytes<kA, kB, 64>(sets);
+  AppendWgmmaBytes<kA, kB, 128>(sets);
+  AppendWgmmaBytes<kA, kB, 256>(sets);
+}
+
+inline void AppendAllWgmmaBytes(std::vector<VectorSet>* sets) {
+  constexpr ptx::ByteType kE4m3 = ptx::ByteType::kE4m3;
+  constexpr ptx::ByteType kE5m2 = ptx::ByteType::kE5m2;
+  constexpr ptx::ByteType kS8 = ptx::ByteType::kS8;
+  constexpr ptx::ByteType kU8 = ptx::ByteType::kU8;
+  AppendWgmmaByteWidths<kE4m3, kE4m3>(sets);
+  AppendWgmmaByteWidths<kE4m3, kE5m2>(sets);
+  AppendWgmmaByteWidths<kE5m2, kE4m3>(sets);
+  AppendWgmmaByteWidths<kE5m2, kE5m2>(sets);
+  AppendWgmmaByteWidths<kS8, kS8>(sets);
+  AppendWgmmaBytes<kS8, kU8, 64>(sets);
+  AppendWgmmaBytes<kU8, kS8, 64>(sets);
+  AppendWgmmaBytes<kU8, kU8, 64>(sets);
+}
+
 inline std::vector<VectorSet> MakeVectorSets() {
   std::vector<VectorSet> sets;
   AppendMma<Form::kF16ToF32>(&sets);
@@ -116,6 +155,7 @@ inline std::vector<VectorSet> MakeVectorSets() {
   AppendWgmmaTf32<128>(&sets);
   AppendWgmmaTf32<192>(&sets);
   AppendWgmmaTf32<256>(&sets);
+  AppendAllWgmmaBytes(&sets);
   // Last, because an illegal one would end all that follows.
   sets.push_back({"tma_load_store", 20, 1024, 1, 1, kTensorCopyWords, RunTensorCopies});
   return sets;
