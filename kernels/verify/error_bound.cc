@@ -4,6 +4,7 @@
 
 #include "base/numbers/fp8.h"
 #include "kernels/dequantize/dequantized_problem.h"
+#include "kernels/short_sums.h"
 
 namespace gemmd {
 namespace {
@@ -12,8 +13,10 @@ constexpr double kTf32Rounding = 0x1p-9;  // of two operands
 constexpr double kReduced = 0x1p-9;
 constexpr double kTableRounding = 0x1p-17;
 
-// Returns whether the kernel may multiply codes of fp8. Kernels of the default class decode them.
-bool UsesTensorCores(const Accuracy& accuracy) { return accuracy.is_fast || accuracy.is_reduced; }
+// Returns whether the kernel may multiply codes of fp8. Others decode them.
+bool UsesTensorCores(const Accuracy& accuracy) {
+  return accuracy.is_fast || accuracy.is_reduced || accuracy.sums_fp8;
+}
 
 // Returns whether tensor cores, which keep 14 bits of a sum, may multiply the codes.
 bool MayMultiplyFp8(const Problem& problem, const Accuracy& accuracy) {
@@ -81,6 +84,12 @@ double WorstOf(const Problem& problem, const Accuracy& accuracy) {
 }
 
 }  // namespace
+
+Accuracy AccuracyOf(const Kernel& kernel) {
+  const Kernel::Traits& traits = kernel.traits();
+  return {traits.is_reduced, traits.determinism == Determinism::kFast,
+          dynamic_cast<const SumsFp8InTensorCores*>(&kernel) != nullptr};
+}
 
 double AccumulationLoss(const Problem& problem, const Accuracy& accuracy) {
   return LossOf(problem, accuracy) + (accuracy.is_reduced ? kReduced : 0);

@@ -11,11 +11,10 @@ namespace gemmd {
 struct Accuracy {
   bool is_reduced = false;  // Traits::is_reduced
   bool is_fast = false;     // of class fast: tensor cores may multiply codes of fp8
+  bool sums_fp8 = false;    // SumsFp8InTensorCores: they do
 };
 
-inline Accuracy AccuracyOf(const Kernel::Traits& traits) {
-  return {traits.is_reduced, traits.determinism == Determinism::kFast};
-}
+Accuracy AccuracyOf(const Kernel& kernel);
 
 // The share of an element's magnitude that accumulation may lose for all that Freivalds' check
 // knows (e in freivalds.h). Errors of many elements add up there, so it is less than the worst case
@@ -34,9 +33,9 @@ double AccumulationLoss(const Problem& problem, const Accuracy& accuracy);
 //   f32                  (K + 32) 2^-23, because tensor cores truncate; 2^-9 more of tf32 operands;
 //                        2^-17 more of plain rows by nf4 or bnb_fp4, because a number of their
 //                        tables may be the sum of two of f16 or bf16
-//   f32, fp8 by fp8      and is_fast: 132 * 2^-13 more, because tensor cores align the 32 products
-//                        of a step, and the sum so far, at 13 bits, and sums of 128 are promoted;
-//                        where is_reduced nobody promotes them: 33 ceil(K/32) 2^-13 more
+//   f32, fp8 by fp8      and is_fast or sums_fp8: 132 * 2^-13 more, because tensor cores align the
+//                        32 products of a step, and the sum so far, at 13 bits, and sums of 128 are
+//                        promoted; where is_reduced nobody promotes them: 33 ceil(K/32) 2^-13 more
 //   f32, with a bias     and is_fast, bf16 or f16 operands and D of their type: 2^-8 or 2^-11 more,
 //                        because cuBLASLt may round to D's type before it adds a bias
 //   f16                  (K + 32) 2^-11

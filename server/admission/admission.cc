@@ -56,7 +56,7 @@ void FillReceipt(const MatmulCall& call, const Completion& completion, Job* job)
   receipt.plan = ToString(plan.config);
   receipt.numerics_id = plan.numerics_id;
   receipt.determinism = plan.kernel->traits().determinism;
-  receipt.error_bound = ErrorBound(problem, AccuracyOf(plan.kernel->traits()));
+  receipt.error_bound = ErrorBound(problem, AccuracyOf(*plan.kernel));
   receipt.flops = problem.flops();
   const bool is_sent_back = completion.kept == nullptr && !completion.held.shared.has_output();
   receipt.payload_bytes_out = is_sent_back ? problem.d.size_bytes() : 0;

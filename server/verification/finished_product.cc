@@ -76,7 +76,7 @@ absl::StatusOr<double> ResidualOf(const FinishedProduct& product, int vectors, s
   VerificationOptions options;
   options.vectors = vectors;
   options.seed = seed;
-  options.accuracy = AccuracyOf(product.kernel->traits());
+  options.accuracy = AccuracyOf(*product.kernel);
   options.executor = executor;
   return VerificationResidual(problem, arguments, options);
 }

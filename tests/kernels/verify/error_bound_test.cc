@@ -133,8 +133,9 @@ TEST(ErrorBound, CountsARoundingBeforeAFusedBias) {
   EXPECT_EQ(*ErrorBound(problem, {false, true}), 1056 * 0x1p-23 + 0x1p-11);
 }
 
-// Tensor cores may multiply the codes of fp8 with scales of blocks in class fast alone.
-TEST(ErrorBound, OfFp8InBlocksDependsOnTheClass) {
+// Tensor cores multiply the codes of fp8 with scales of blocks in class fast, and in kernels that
+// say so.
+TEST(ErrorBound, OfFp8InBlocksDependsOnTheKernel) {
   Problem problem = MakeProblem(16, 16, 1024, DataType::kFp8E4M3, DataType::kBf16);
   problem.a_scaling = problem.b_scaling = Scaling::kVector;
   problem.a_scaling.block_k = problem.b_scaling.block_k = 128;
@@ -143,6 +144,8 @@ TEST(ErrorBound, OfFp8InBlocksDependsOnTheClass) {
   EXPECT_EQ(*ErrorBound(problem, {false, true}), 1056 * 0x1p-23 + 132 * 0x1p-13);
   EXPECT_EQ(*ErrorBound(problem, {true, true}), 1056 * 0x1p-23 + 33 * 32 * 0x1p-13 + 0x1p-9);
   EXPECT_EQ(AccumulationLoss(problem, {false, true}), 36 * 0x1p-13);
+  EXPECT_EQ(*ErrorBound(problem, {false, false, true}), 1056 * 0x1p-23 + 132 * 0x1p-13);
+  EXPECT_EQ(AccumulationLoss(problem, {false, false, true}), 36 * 0x1p-13);
 }
 
 }  // namespace
