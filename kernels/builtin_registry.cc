@@ -9,6 +9,7 @@
 #include "kernels/cublaslt/cublaslt_registry.h"
 #include "kernels/dequantize/dequantized_gemm.h"
 #include "kernels/fault/fault_kernels.h"
+#include "kernels/hopper/bytes/bytes_registry.h"
 #include "kernels/hopper/f16x3/f16x3_registry.h"
 #include "kernels/hopper/f32/f32_registry.h"
 #include "kernels/hopper/f64/f64_registry.h"
@@ -40,6 +41,7 @@ const Registry& BuiltinRegistry() {
     AppendHopperF16x3(&kernels);
     AppendHopperF64(&kernels);
     AppendHopperQuant(&kernels);
+    AppendHopperBytes(&kernels);
     AppendCopyAsyncGemm(&kernels);
     AppendTensorCopyGemm(&kernels);
     AppendLadderA(&kernels);

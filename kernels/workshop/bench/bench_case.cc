@@ -55,6 +55,11 @@ const std::vector<Table>& Tables() {
   return *tables;
 }
 
+// Scales lie as cuBLASLt reads them.
+constexpr Scaling kBlocks1x128 = {true, DataType::kF32, 1, 128, ScaleOrder::kAlongLines};
+constexpr Scaling kBlocks128x128 = {true, DataType::kF32, 128, 128, ScaleOrder::kAlongK};
+constexpr Scaling kMx = {true, DataType::kE8M0, 1, 32, ScaleOrder::kTiles128x4};
+
 constexpr Types kTypes[] = {
     {"f16", DataType::kF16, DataType::kF16, DataType::kF16, DataType::kF32, Arithmetic::kF16},
     {"f16_f16", DataType::kF16, DataType::kF16, DataType::kF16, DataType::kF16, Arithmetic::kF16},
@@ -71,8 +76,16 @@ constexpr Types kTypes[] = {
      Arithmetic::kFp8Promoted},
     {"fp8_fast", DataType::kFp8E4M3, DataType::kFp8E4M3, DataType::kBf16, DataType::kF32,
      Arithmetic::kFp8Fast},
+    {"fp8_f32", DataType::kFp8E4M3, DataType::kFp8E4M3, DataType::kF32, DataType::kF32,
+     Arithmetic::kFp8Promoted},
+    {"fp8_blocks", DataType::kFp8E4M3, DataType::kFp8E4M3, DataType::kBf16, DataType::kF32,
+     Arithmetic::kFp8Blocks, kBlocks1x128, kBlocks128x128},
+    {"fp8_1x128", DataType::kFp8E4M3, DataType::kFp8E4M3, DataType::kBf16, DataType::kF32,
+     Arithmetic::kFp8Blocks, kBlocks1x128, kBlocks1x128},
+    {"int8_bf16", DataType::kInt8, DataType::kInt8, DataType::kBf16, DataType::kInt32,
+     Arithmetic::kInt8, Scaling::kVector, Scaling::kVector},
     {"mxfp8", DataType::kFp8E4M3, DataType::kFp8E4M3, DataType::kF32, DataType::kF32,
-     Arithmetic::kFp8Promoted, Scaling{true, DataType::kE8M0, 1, 32, ScaleOrder::kTiles128x4}},
+     Arithmetic::kFp8Promoted, kMx, kMx},
 };
 
 absl::StatusOr<Shape> ParseShape(absl::string_view item) {
@@ -155,7 +168,7 @@ absl::StatusOr<std::vector<Layout>> ParseLayouts(absl::string_view list) {
 
 Problem MakeProblem(const Case& c) {
   Shape shape = c.shape;
-  if (c.is_padded && SizeBits(c.types.a) == 8 && c.types.scaling == Scaling::kNone) {
+  if (c.is_padded && SizeBits(c.types.a) == 8 && c.types.a_scaling.scales_whole_lines()) {
     shape.n = RoundUp(shape.n, 16);
     shape.k = RoundUp(shape.k, 16);
   }
@@ -163,7 +176,8 @@ Problem MakeProblem(const Case& c) {
                                        c.layout.transpose_a, c.layout.transpose_b);
   problem.b.type = c.types.b;
   problem.accumulate = c.types.accumulate;
-  problem.a_scaling = problem.b_scaling = c.types.scaling;
+  problem.a_scaling = c.types.a_scaling;
+  problem.b_scaling = c.types.b_scaling;
   problem.determinism = Determinism::kFast;
   if (!c.is_padded) return problem;
   for (MatrixLayout* layout : {&problem.a, &problem.b, &problem.c, &problem.d}) {

@@ -31,14 +31,15 @@ absl::StatusOr<std::vector<Shape>> ParseShapes(absl::string_view list);
 // Element types and scales of a product, and which of the vendor's arithmetics is its rival.
 struct Types {
   // "f16", "f16_f16" (sums in f16), "bf16_f32" (f32 output), "mxfp8" (e4m3 with an E8M0 scale for
-  // each 32 of K, in tiles of 128 x 4), ...
+  // each 32 of K, in tiles of 128 x 4), "fp8_blocks" (f32 scales of 1 x 128 by 128 x 128), ...
   const char* name;
   DataType a;
   DataType b;
   DataType d;
   DataType accumulate;
   cublaslt::Arithmetic rival;
-  Scaling scaling = Scaling::kNone;  // of A and B
+  Scaling a_scaling = Scaling::kNone;
+  Scaling b_scaling = Scaling::kNone;
 };
 
 // INVALID_ARGUMENT lists the names there are.

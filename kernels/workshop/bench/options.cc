@@ -81,8 +81,9 @@ constexpr Flag kFlags[] = {
     {"shapes", "=LIST       MxNxK,... and tables: ladder, hopper, decode; default ladder",
      [](absl::string_view value, Options* o) { return SetList(ParseShapes(value), &o->shapes); }},
     {"types",
-     "=LIST        f16, f16_f16, f16_f32, bf16, bf16_f32, tf32, f32, f64, int8, fp8, fp8_fast,\n"
-     "                     mxfp8; default f16",
+     "=LIST        f16, f16_f16, f16_f32, bf16, bf16_f32, tf32, f32, f64, int8,\n"
+     "                     int8_bf16, fp8, fp8_f32, fp8_fast, fp8_blocks, fp8_1x128, mxfp8;\n"
+     "                     default f16",
      [](absl::string_view value, Options* o) { return SetList(ParseTypes(value), &o->types); }},
     {"layouts", "=LIST      NN, NT, TN, TT; default NN, of ladder D NT",
      [](absl::string_view value, Options* o) { return SetList(ParseLayouts(value), &o->layouts); }},

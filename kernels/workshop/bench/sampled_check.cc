@@ -36,9 +36,9 @@ double OutputRounding(DataType type) {
   }
 }
 
-// Products of fp8 without blocks of scales are summed with fewer bits than an f32 has.
+// Products of fp8 are summed, but for those with scales of MX, with fewer bits than an f32 has.
 bool HasShortSums(const Problem& problem) {
-  return IsFp8(problem.a.type) && problem.a_scaling.block_k == kWhole;
+  return IsFp8(problem.a.type) && problem.a_scaling.type != DataType::kE8M0;
 }
 
 double Bound(const Problem& problem, double exact, double magnitude) {

@@ -122,6 +122,12 @@ void ExpectWhole(const DeletionCheck& check) {
     }
   }
   for (const auto& [file, line] : watch.met) {
+    const auto is_in_file = [&file = file](const char* folder) {
+      return file.find(folder) != std::string::npos;
+    };
+    if (std::any_of(check.tried_elsewhere.begin(), check.tried_elsewhere.end(), is_in_file)) {
+      continue;
+    }
     bool is_in_text = false;
     for (const auto& [source, each] : lines) is_in_text |= each == line && EndsWith(file, source);
     EXPECT_TRUE(is_in_text) << file << ":" << line << ": synchronises, and no deletion of it is "

@@ -36,6 +36,9 @@ struct DeletionCheck {
   std::vector<const char*> sources;  // which are data of the test
   std::vector<RedundantCall> redundant;
   std::vector<DeletionRun> runs;  // for a few seeds, at random landing and at lazy
+  // The folders of families whose sources this one uses, and whose own checks leave out their
+  // calls.
+  std::vector<const char*> tried_elsewhere = {};
 };
 
 // A run of one case, a shape for example.
@@ -72,8 +75,8 @@ std::vector<SynchronisingCall> SynchronisingCalls(const DeletionCheck& check);
 // Runs the check with this call left out: it must fail, or be listed as redundant.
 void ExpectNeeded(const DeletionCheck& check, const SynchronisingCall& call);
 
-// Runs the check as it is: it passes, its text and its run show the same calls, one a line at
-// most, and every call listed as redundant is there.
+// Runs the check as it is: it passes, its text and its run show the same calls but for those tried
+// elsewhere, one a line at most, and every call listed as redundant is there.
 void ExpectWhole(const DeletionCheck& check);
 
 }  // namespace gemmd::testing
