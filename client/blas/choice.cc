@@ -41,6 +41,12 @@ std::optional<double> Choice::Estimated(const Shape& shape, TimePoint now) const
   return entry.us;
 }
 
+std::optional<double> Choice::LastEstimated(const Shape& shape) const {
+  const Entry& entry = entries_[PlaceOf(shape)];
+  if (!(entry.shape == shape)) return std::nullopt;
+  return entry.us;
+}
+
 void Choice::Told(const Shape& shape, double us, TimePoint now) {
   entries_[PlaceOf(shape)] = {shape, us, now};
 }

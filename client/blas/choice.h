@@ -28,6 +28,9 @@ class Choice {
 
   // The estimate of that shape, if it was told less than ten seconds ago: queues change.
   std::optional<double> Estimated(const Shape& shape, TimePoint now) const;
+  // The estimate of that shape however old it is, for Took(): a product may take longer than ten
+  // seconds, and those are to be learned from most of all.
+  std::optional<double> LastEstimated(const Shape& shape) const;
   void Told(const Shape& shape, double us, TimePoint now);
 
   // The estimate, corrected by what products of about those operations took.

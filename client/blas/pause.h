@@ -6,9 +6,9 @@
 
 namespace gemmd::blas {
 
-// Not thread-safe. Each failure doubles the pause, from a second to a minute; a product that the
-// server computed ends it. So a server that is gone costs an attempt a minute, and one that was
-// restarted is used again within one.
+// Not thread-safe. Each failure doubles the pause, from a second to a minute; after a product that
+// the server computed it is a second again. So a server that is gone costs an attempt a minute, and
+// one that was restarted is used again within one.
 class Pause {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;

@@ -83,7 +83,7 @@ Answer Process::Multiply(const RealProduct& product, double flops, int kind) {
 
 void Process::Took(const RealProduct& product, double flops, Server::Clock::duration time) {
   const MutexLock lock(mutex_);
-  const auto estimated = choice_.Estimated(ShapeOf(product), Server::Clock::now());
+  const auto estimated = choice_.LastEstimated(ShapeOf(product));
   if (!estimated.has_value()) return;
   choice_.Took(flops, *estimated, std::chrono::duration<double, std::micro>(time).count());
 }

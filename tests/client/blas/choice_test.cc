@@ -1,6 +1,8 @@
 #include "client/blas/choice.h"
 
 #include <chrono>
+#include <cmath>
+#include <random>
 
 #include "client/blas/pause.h"
 #include "gtest/gtest.h"
@@ -53,6 +55,63 @@ TEST(ChoiceTest, ASlowHourIsForgotten) {
   EXPECT_GT(choice.ThereUs(kFlops, 100), 900);
   for (int i = 0; i < 200; ++i) choice.Stayed(kFlops);
   EXPECT_LT(choice.ThereUs(kFlops, 100), 110);
+}
+
+// A product that outlives its estimate corrects it all the same.
+TEST(ChoiceTest, ProductsOfLongerThanTenSecondsAreLearnedFrom) {
+  Choice choice;
+  choice.Told(kShape, 500, kStart);
+  EXPECT_FALSE(choice.Estimated(kShape, kStart + seconds(60)).has_value());
+  EXPECT_EQ(500, choice.LastEstimated(kShape));
+  Shape other = kShape;
+  other.m = 1;
+  EXPECT_FALSE(choice.LastEstimated(other).has_value());
+}
+
+// Whatever came before, corrections stay within bounds, and thirty products of one speed are
+// enough.
+TEST(ChoiceTest, NoHistoryIsFollowedForLong) {
+  std::mt19937 random(1);
+  const auto below = [&random](unsigned limit) { return static_cast<int>(random() % limit); };
+  for (int history = 0; history < 300; ++history) {
+    Choice choice;
+    for (int i = below(200); i > 0; --i) {
+      if (below(3) == 0) {
+        choice.Stayed(kFlops);
+      } else {
+        choice.Took(kFlops, std::exp(below(40) - 10), std::exp(below(40) - 10));
+      }
+      const double there = choice.ThereUs(kFlops, 100);
+      ASSERT_GE(there, 100 * std::exp(-4.01));
+      ASSERT_LE(there, 100 * std::exp(4.01));
+    }
+    const double truth = 100 * std::exp(below(7) - 3);
+    for (int i = 0; i < 30; ++i) choice.Took(kFlops, 100, truth);
+    ASSERT_NEAR(choice.ThereUs(kFlops, 100), truth, 0.01 * truth);
+  }
+}
+
+// Whatever came before, a server is asked again within a minute of the last that it did or said.
+TEST(PauseTest, NoHistoryLastsLongerThanAMinute) {
+  std::mt19937 random(2);
+  for (int history = 0; history < 300; ++history) {
+    Pause pause;
+    auto now = kStart;
+    for (int i = static_cast<int>(random() % 100); i > 0; --i) {
+      now += milliseconds(random() % 70000);
+      if (random() % 3 == 0) {
+        pause.Succeeded();
+      } else if (random() % 2 == 0) {
+        pause.Failed(now);
+      } else {
+        pause.ComeBack(now, milliseconds(random() % 1000000));
+      }
+    }
+    ASSERT_FALSE(pause.IsOn(now + seconds(60)));
+    pause.Succeeded();
+    pause.Failed(now + seconds(60));
+    ASSERT_FALSE(pause.IsOn(now + seconds(61)));
+  }
 }
 
 TEST(PauseTest, DoublesFromASecondToAMinute) {

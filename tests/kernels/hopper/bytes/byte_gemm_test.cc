@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "base/numbers/fp8.h"
 #include "kernels/gemm.h"
 #include "tests/kernels/hopper/bytes/byte_forms.h"
 #include "tests/testing/h200.h"
@@ -196,6 +197,31 @@ TEST(ByteNumerics, CarriesWhatIsNotFinite) {
     EXPECT_TRUE(std::isfinite(run.d_plane.Get<float>(0, column)));
     EXPECT_TRUE(std::isnan(run.d_plane.Get<float>(2, column)));
   }
+}
+
+// docs/numerics.md says how near sums of floats are.
+TEST(ByteNumerics, KeepsItsBound) {
+  ByteRun run({24, 64, 1024, kE4M3, kE4M3, DataType::kF32});
+  ASSERT_EQ(Launch("sm90/fp8_one64x64", {}, &run), "");
+  const double bound = *ErrorBound(run.problem, AccuracyOf(KernelOf("sm90/fp8_one64x64")));
+  double largest = 0;
+  for (std::int64_t row = 0; row < run.c.m; ++row) {
+    for (std::int64_t column = 0; column < run.c.n; ++column) {
+      double exact = 0;
+      double magnitude = 0;
+      for (std::int64_t i = 0; i < run.c.k; ++i) {
+        const double product = double{FromFp8E4M3(run.a_plane.Get<std::uint8_t>(row, i))} *
+                               double{FromFp8E4M3(run.b_plane.Get<std::uint8_t>(column, i))};
+        exact += product;
+        magnitude += std::fabs(product);
+      }
+      const double error = std::fabs(run.d_plane.Get<float>(row, column) - exact);
+      largest = std::fmax(largest, error / magnitude);
+    }
+  }
+  RecordProperty("largest", absl::StrCat(largest));
+  EXPECT_LE(largest, bound);
+  EXPECT_GT(largest, 0x1p-16);  // sums of more bits would be nearer
 }
 
 // By default on sm_90.
