@@ -13,6 +13,7 @@ namespace gemmd::load {
 
 // Deleted when it has ended. gRPC copies callbacks, so what one needs is here.
 struct InferClient::UnaryCall {
+  client::CountedCall counted;
   InferCall call;
   grpc::ClientContext context;
   grpc::ByteBuffer request;
@@ -45,6 +46,7 @@ InferClient::~InferClient() {
     for (const auto& stream : streams_) {
       if (stream != nullptr) stream->Cancel();
     }
+    streams_.clear();
   }
   count_->WaitForNone();
 }
@@ -59,18 +61,15 @@ void InferClient::InferAsync(const std::shared_ptr<const EncodedInfer>& request,
 }
 
 void InferClient::SendUnary(InferCall one) {
-  count_->Begin();
   const absl::Time deadline = one.deadline;
-  auto* const call = new UnaryCall{std::move(one), {}, {}, {}, absl::Now()};
+  auto* const call =
+      new UnaryCall{client::CountedCall(count_), std::move(one), {}, {}, {}, absl::Now()};
   if (deadline != absl::InfiniteFuture()) call->context.set_deadline(absl::ToChronoTime(deadline));
   call->request = InferMessage(*call->call.request, "");
   stub_.UnaryCall(&call->context, "/inference.GRPCInferenceService/ModelInfer", grpc::StubOptions(),
-                  &call->request, &call->answer, [this, call](const grpc::Status& status) {
-                    const std::shared_ptr<client::CallCount> count = count_;
+                  &call->request, &call->answer, [call](const grpc::Status& status) {
                     call->call.done(call->Decode(status));
-                    // The context refers to the channel, whose end must not be on this thread.
                     delete call;
-                    count->End();
                   });
 }
 

@@ -27,7 +27,6 @@ std::shared_ptr<InferStream> InferStream::Open(const std::shared_ptr<grpc::Chann
                                                const InferCall& first) {
   std::shared_ptr<InferStream> stream(new InferStream(channel, std::move(count)));
   stream->self_ = stream;
-  stream->count_->Begin();
   stream->stub_.PrepareBidiStreamingCall(&stream->context_,
                                          "/inference.GRPCInferenceService/ModelStreamInfer",
                                          grpc::StubOptions(), stream.get());
@@ -185,7 +184,6 @@ void InferStream::OnDone(const grpc::Status& status) {
   if (why.ok()) why = absl::UnavailableError("the server ended the stream");
   for (const auto& [id, each] : left) each.call.done(why);
   const std::shared_ptr<InferStream> self = std::move(self_);
-  count_->End();
 }
 
 }  // namespace gemmd::load

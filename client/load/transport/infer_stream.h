@@ -42,8 +42,8 @@ void SetClientTimes(absl::Time sent, absl::Time received, client::Product* produ
 // An answer to no request ends the stream, with INTERNAL for all that is in flight.
 class InferStream final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc::ByteBuffer> {
  public:
-  // Opens one for a first request. It keeps itself until it has ended and its alarm has rung, and
-  // so long `count` counts it.
+  // Opens one for a first request. It keeps itself until it has ended and its alarm has rung.
+  // `count` counts it until it is gone.
   static std::shared_ptr<InferStream> Open(const std::shared_ptr<grpc::Channel>& channel,
                                            std::shared_ptr<client::CallCount> count,
                                            const InferCall& first);
@@ -67,7 +67,7 @@ class InferStream final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc:
 
   InferStream(const std::shared_ptr<grpc::Channel>& channel,
               std::shared_ptr<client::CallCount> count)
-      : stub_(channel), count_(std::move(count)) {}
+      : counted_(std::move(count)), stub_(channel) {}
 
   // Takes the answered request out. INTERNAL: it is no answer to one that was sent. Without a value
   // where the request's time was over before.
@@ -78,10 +78,10 @@ class InferStream final : public grpc::ClientBidiReactor<grpc::ByteBuffer, grpc:
   void ArmLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void OnAlarm();
 
+  const client::CountedCall counted_;
   std::shared_ptr<InferStream> self_;  // until OnDone()
   grpc::GenericStub stub_;
   grpc::ClientContext context_;
-  const std::shared_ptr<client::CallCount> count_;
   grpc::ByteBuffer incoming_;
   grpc::ByteBuffer outgoing_;
 

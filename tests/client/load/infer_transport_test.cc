@@ -294,6 +294,28 @@ TEST(InferTransport, RequestsTakeStreamsInTurn) {
   EXPECT_EQ(server.streams(), 6);
 }
 
+// Streams end on gRPC's threads while the transport goes; none of them may be the last to have its
+// channel, whose end waits for these threads.
+TEST(InferTransport, TheLastToLetAChannelGoIsTheTransport) {
+  Server server;
+  server.stream = [](Stream* messages) {
+    ModelInferRequest request;
+    while (messages->Read(&request)) {
+      ModelStreamInferResponse response;
+      *response.mutable_infer_response() = Twos(request.id());
+      messages->Write(response);
+    }
+    return grpc::Status::OK;
+  };
+  MatmulTransportOptions options = To(server);
+  options.channels = 2;
+  options.streams = 8;
+  for (int round = 0; round < 60; ++round) {
+    auto transport = *MatmulTransport::Create(Streamed(), options);
+    EXPECT_EQ(SendAtOnce(16, *transport).ok, 16U);
+  }
+}
+
 TEST(InferTransport, AnAnswerToNoRequestEndsAllOfTheStream) {
   for (const char* id : {"", "x", "0", "-1", "99", "4294967297", "18446744073709551617"}) {
     Server server;
