@@ -136,4 +136,8 @@ absl::Status FromGrpc(const grpc::Status& status) {
   return told;
 }
 
+absl::Status AnswerWasLost() {
+  return absl::UnavailableError("the connection ended before the answer had come");
+}
+
 }  // namespace gemmd::client

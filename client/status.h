@@ -16,4 +16,8 @@ namespace gemmd::client {
 // message that is most likely a proxy's says so.
 absl::Status FromGrpc(const grpc::Status& status);
 
+// UNAVAILABLE, of a call that ended with OK and without its answer: gRPC 1.51 drops an answer that
+// it has not given out yet when the connection ends right behind it.
+absl::Status AnswerWasLost();
+
 }  // namespace gemmd::client

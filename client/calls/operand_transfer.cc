@@ -11,6 +11,7 @@
 #include "base/digest/operand_digest.h"
 #include "base/math.h"
 #include "client/file.h"
+#include "client/status.h"
 #include "client/wire/wire_types.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/chunk_framing.h"
@@ -57,6 +58,13 @@ struct Arrivals {
   std::optional<BlockScaling> blocks;
   KOrder k_order;
 };
+
+// Finishes a call of one answer.
+CallEnd Finish(BlockingCall& call, bool is_answered) {
+  CallEnd end = call.Finish();
+  if (end.status.ok() && !is_answered) end.status = AnswerWasLost();
+  return end;
+}
 
 absl::Status Expect(const v1::Plane& plane, Arrival* arrival) {
   const absl::StatusOr<MatrixFormat> format = FormatOf(plane);
@@ -144,8 +152,10 @@ absl::Status Parse(const grpc::ByteBuffer& bytes, google::protobuf::Message* mes
 CallEnd Exchange(BlockingCall& call, const grpc::ByteBuffer& request, grpc::ByteBuffer* answer) {
   call.Write(request);
   call.WritesDone();
-  if (std::optional<grpc::ByteBuffer> message = call.Read()) *answer = *std::move(message);
-  return call.Finish();
+  std::optional<grpc::ByteBuffer> message = call.Read();
+  const bool is_answered = message.has_value();
+  if (is_answered) *answer = *std::move(message);
+  return Finish(call, is_answered);
 }
 
 std::vector<v1::ByteRange> WholeOf(const OperandSource& source) {
@@ -224,11 +234,10 @@ void UploadStream::Send(const OperandSource& source, const std::vector<v1::ByteR
 
 CallEnd UploadStream::End(v1::UploadResponse* response) {
   if (goes_on_) call_.WritesDone();
-  grpc::ByteBuffer answer;
-  if (std::optional<grpc::ByteBuffer> message = call_.Read()) answer = *std::move(message);
-  CallEnd end = call_.Finish();
+  const std::optional<grpc::ByteBuffer> answer = call_.Read();
+  CallEnd end = Finish(call_, answer.has_value());
   if (!end.status.ok()) return end;
-  end.status = Parse(answer, response);
+  end.status = Parse(*answer, response);
   return end;
 }
 
@@ -248,7 +257,7 @@ CallEnd Download(BlockingCall& call, const v1::DownloadRequest& request,
   if (!status.ok()) return {status, {}};
   CallEnd end = call.Finish();
   if (!end.status.ok()) return end;
-  if (is_first) return {BadAnswer("nothing came"), {}};
+  if (is_first) return {AnswerWasLost(), {}};
   std::array<std::optional<Matrix>, std::size(kPlaneNames)> planes;
   for (std::size_t i = 0; i < planes.size(); ++i) {
     Arrival& arrival = arrivals.planes[i];
