@@ -14,8 +14,8 @@
 namespace gemmd {
 namespace {
 
-std::uint64_t InlineBytes(const MatmulCall& call, const Problem& problem) {
-  const std::vector<std::uint64_t> planes = InlinePayload::PlaneBytes(call, problem);
+std::uint64_t InlineBytes(const MatmulCall& call, const Problem& problem, const Stack& stack) {
+  const std::vector<std::uint64_t> planes = InlinePayload::PlaneBytes(call, problem, stack);
   return std::accumulate(planes.begin(), planes.end(), std::uint64_t{0});
 }
 
@@ -50,6 +50,7 @@ void FillReceipt(const MatmulCall& call, const Completion& completion, Job* job)
   receipt.m = problem.m;
   receipt.n = problem.n;
   receipt.k = problem.k;
+  receipt.products = static_cast<std::uint64_t>(job->work.stack.count);
   receipt.types = TypesOf(problem);
   receipt.device = completion.device->traits().name;
   receipt.kernel = plan.kernel->traits().name;
@@ -57,9 +58,9 @@ void FillReceipt(const MatmulCall& call, const Completion& completion, Job* job)
   receipt.numerics_id = plan.numerics_id;
   receipt.determinism = plan.kernel->traits().determinism;
   receipt.error_bound = ErrorBound(problem, AccuracyOf(*plan.kernel));
-  receipt.flops = problem.flops();
+  receipt.flops = job->work.flops();
   const bool is_sent_back = completion.kept == nullptr && !completion.held.shared.has_output();
-  receipt.payload_bytes_out = is_sent_back ? problem.d.size_bytes() : 0;
+  receipt.payload_bytes_out = is_sent_back ? ResultOf(problem, job->work.stack).size_bytes() : 0;
   receipt.shared_bytes_in = completion.held.shared.bytes_in();
   receipt.shared_bytes_out = completion.held.shared.bytes_out();
   receipt.connection = job->connection;
@@ -153,7 +154,7 @@ void Admission::AwaitMemory(std::uint64_t request_id, const MatmulCall& call, Ti
       needed_bytes = NeedOf(served, *resolved, offer->footprint).all().total();
       break;
     }
-    absl::StatusOr<Hold> taken = TakeQuota(resolved->call, resolved->problem);
+    absl::StatusOr<Hold> taken = TakeQuota(*resolved);
     status = taken.status();
     if (taken.ok()) *quota = *std::move(taken);
   }
@@ -211,7 +212,7 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::AdmitNow(const Matmul
   if (!resolved.ok()) return resolved.status();
   Hold own;
   if (quota == nullptr) {
-    absl::StatusOr<Hold> taken = TakeQuota(resolved->call, resolved->problem);
+    absl::StatusOr<Hold> taken = TakeQuota(*resolved);
     if (!taken.ok()) return taken.status();
     own = *std::move(taken);
     quota = &own;
@@ -238,7 +239,7 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::AdmitNow(const Matmul
   completion.held.quota.OweDeviceTime(job.cost.device_us);
   if (IsSentBack(resolved->call)) {
     // Until it is sent.
-    const std::uint64_t bytes = completion.problem.d.size_bytes();
+    const std::uint64_t bytes = ResultOf(completion.problem, completion.stack).size_bytes();
     Attach(completion.held.quota.Split(AmountOf(Quantity::kRequestBytes, bytes)), &completion.d);
   }
   FillWork(&completion, &job.work);
@@ -247,11 +248,13 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::AdmitNow(const Matmul
   return admitted;
 }
 
-absl::StatusOr<Hold> Admission::TakeQuota(const MatmulCall& call, const Problem& problem) const {
+absl::StatusOr<Hold> Admission::TakeQuota(const ResolvedHeader& resolved) const {
   if (policy_.quotas == nullptr) return Hold();
+  const MatmulCall& call = resolved.call;
   Amounts amounts = AmountOf(Quantity::kRequests, 1);
   amounts[static_cast<std::size_t>(Quantity::kRequestBytes)] =
-      InlineBytes(call, problem) + (IsSentBack(call) ? problem.d.size_bytes() : 0);
+      InlineBytes(call, resolved.problem, resolved.stack) +
+      (IsSentBack(call) ? resolved.result().size_bytes() : 0);
   absl::StatusOr<Hold> hold = policy_.quotas->Take(call.tenant, amounts);
   policy_.quotas->Report(call.tenant, hold.status());
   return hold;
@@ -291,10 +294,13 @@ absl::StatusOr<Admission::ResolvedHeader> Admission::ResolveHeader(const MatmulC
   }
   absl::StatusOr<Ordering> ordering = OrderingOf(call, *problem);
   if (!ordering.ok()) return ordering.status();
-  absl::StatusOr<SharedOperands> shared = SharedOperands::Find(regions_, call, *problem);
+  const absl::StatusOr<Stack> stack = ValidateBatch(call, *problem, limits);
+  if (!stack.ok()) return stack.status();
+  absl::StatusOr<SharedOperands> shared = SharedOperands::Find(regions_, call, *problem, *stack);
   if (!shared.ok()) return shared.status();
   resolved.ordering = *std::move(ordering);
   resolved.problem = *std::move(problem);
+  resolved.stack = *stack;
   resolved.residents = *std::move(residents);
   resolved.shared = *std::move(shared);
   return resolved;
@@ -315,14 +321,15 @@ absl::StatusOr<MatmulEstimate> Admission::Estimate(const MatmulCall& request) co
     MatmulEstimate estimate;
     estimate.offer = *std::move(offer);
     estimate.problem = resolved->problem;
+    estimate.stack = resolved->stack;
     // If that is refused, because others would be late, all of them are assumed to go first.
     estimate.queue_us = served.scheduler
                             ->PredictWait({call.tenant.key(), call.priority, kNoDeadline,
                                            estimate.offer.cost.device_us,
                                            estimate.offer.cost.least_us, WeightOf(call.tenant)})
                             .value_or(served.scheduler->predicted_backlog_us());
-    estimate.receive_bytes = InlineBytes(call, resolved->problem);
-    estimate.send_bytes = IsSentBack(call) ? resolved->problem.d.size_bytes() : 0;
+    estimate.receive_bytes = InlineBytes(call, resolved->problem, resolved->stack);
+    estimate.send_bytes = IsSentBack(call) ? resolved->result().size_bytes() : 0;
     const auto receive = TransferDirection::kReceive;
     const auto send = TransferDirection::kSend;
     estimate.receive_us = transport_.PredictUs(receive, estimate.receive_bytes);
@@ -390,7 +397,7 @@ TimeNs Admission::DoneBy(const ResolvedHeader& resolved, TimeNs deadline) const 
   constexpr double kUnderLoad = 3;
   // An idle server sends faster, and is not to refuse what it can do.
   constexpr TimeNs kMostPart = 8;
-  const double send_us = kUnderLoad * TransportModel::DefaultUs(resolved.problem.d.size_bytes());
+  const double send_us = kUnderLoad * TransportModel::DefaultUs(resolved.result().size_bytes());
   const TimeNs left = std::max<TimeNs>(0, deadline - clock_->Now());
   return deadline - std::min(static_cast<TimeNs>(send_us * 1e3), left / kMostPart);
 }

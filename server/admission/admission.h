@@ -59,7 +59,7 @@ struct AdmittedMatmul {
   // The bytes of memory that dropping it gives back.
   std::uint64_t held_bytes() const {
     return MemoryBytes::Of(completion->held.charge.amounts()).total() +
-           completion->problem.d.size_bytes();
+           ResultOf(completion->problem, completion->stack).size_bytes();
   }
   // Its payload comes later: until Submit() the waits of others are predicted as if it were here.
   void ExpectPayload();
@@ -76,6 +76,7 @@ struct RequestTimes {
 struct MatmulEstimate {
   Offer offer;
   Problem problem;
+  Stack stack;
   double queue_us = 0;              // until the device would begin
   std::uint64_t receive_bytes = 0;  // of inline planes
   std::uint64_t send_bytes = 0;     // of D, where it comes back
@@ -84,6 +85,7 @@ struct MatmulEstimate {
   bool receive_is_measured = false;  // see TransportModel
   bool send_is_measured = false;
 
+  double flops() const { return static_cast<double>(stack.count) * problem.flops(); }
   double total_us() const { return receive_us + queue_us + offer.cost.device_us + send_us; }
 };
 
@@ -191,9 +193,12 @@ class Admission {
   struct ResolvedHeader {
     MatmulCall call;  // completed by what its resident operands are
     Problem problem;
+    Stack stack;
     Ordering ordering;
     ResidentOperands residents;
     SharedOperands shared;
+
+    MatrixLayout result() const { return ResultOf(problem, stack); }
   };
   // UNAVAILABLE: draining.
   absl::Status CheckServing() const;
@@ -202,7 +207,7 @@ class Admission {
   absl::StatusOr<std::unique_ptr<AdmittedMatmul>> AdmitNow(const MatmulCall& call, TimeNs deadline,
                                                            Carrier carrier, Hold* quota) const;
   // Takes the request's part of its tenant's quota.
-  absl::StatusOr<Hold> TakeQuota(const MatmulCall& call, const Problem& problem) const;
+  absl::StatusOr<Hold> TakeQuota(const ResolvedHeader& resolved) const;
   absl::Status CheckPriority(const MatmulCall& call) const;
   absl::StatusOr<ResolvedHeader> ResolveHeader(const MatmulCall& request, Carrier carrier) const;
   // FAILED_PRECONDITION, INVALID_ARGUMENT: see Admit().

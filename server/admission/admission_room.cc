@@ -105,9 +105,11 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::TryDevice(const Serve
   completion.device = served.device;
   completion.kernel = offer->plan.kernel;
   completion.problem = resolved.problem;
+  completion.stack = resolved.stack;
   Job& job = *admitted->job;
   job.cost = offer->cost;
   job.work.problem = offer->problem;
+  job.work.stack = resolved.stack;
   job.work.plan = std::move(offer->plan);
   Receipt* const receipt = &job.receipt;
   absl::Status status = WithRoom(&device, receipt, [&] {
@@ -150,15 +152,15 @@ MemoryBytes Admission::Need::all() const { return Sum(Sum(rest, operands), resul
 Admission::Need Admission::NeedOf(const ServedDevice& served, const ResolvedHeader& resolved,
                                   const Footprint& footprint) const {
   const MatmulCall& call = resolved.call;
-  const Problem& problem = resolved.problem;
   const SharedOperands& shared = resolved.shared;
   const HostMemoryLimits limits = served.device->host_memory_limits();
-  std::vector<std::uint64_t> planes = InlinePayload::PlaneBytes(call, problem);
+  std::vector<std::uint64_t> planes =
+      InlinePayload::PlaneBytes(call, resolved.problem, resolved.stack);
   if (limits.in_memory) planes.push_back(shared.bytes_in());  // is copied
   Need need;
   const bool stays_there = call.keep_result.has_value() && !served.device->uses_host_memory();
   if ((!shared.has_output() && !stays_there) || limits.in_memory) {
-    need.result = ResultMemory(limits, problem.d.size_bytes());
+    need.result = ResultMemory(limits, resolved.result().size_bytes());
   }
   need.rest.device = footprint.in_flight_bytes + footprint.workspace_bytes;
   for (const std::uint64_t bytes : planes) {
@@ -212,7 +214,13 @@ absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served,
   const Problem& problem = offer.problem;
   Residency residency = resolved.residents.residency(device);
   residency.d = call.keep_result.has_value() && !device.uses_host_memory();
-  offer.footprint = device.FootprintOf(problem, *plan, residency);
+  if (resolved.stack.is_one()) {
+    offer.footprint = device.FootprintOf(problem, *plan, residency);
+  } else {
+    plan->predicted_us = plan->kernel->PredictedBatchUs(device.Landed(problem), plan->config,
+                                                        resolved.stack.count, device.traits());
+    offer.footprint = device.StackFootprintOf(problem, resolved.stack, *plan, residency);
+  }
   const Footprint& footprint = offer.footprint;
   const std::uint64_t limit_bytes = served.device->memory().usage().limit_bytes;
   // Compared one after the other: their sum could wrap.
@@ -232,7 +240,7 @@ absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served,
                                                    " bytes on ", device.traits().name,
                                                    ", which has ", limit_bytes));
   }
-  offer.cost = served.scheduler->cost().Predict(problem, *plan, residency);
+  offer.cost = served.scheduler->cost().Predict(problem, *plan, residency, resolved.stack);
   offer.plan = *std::move(plan);
   return offer;
 }
@@ -240,10 +248,9 @@ absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served,
 absl::Status Admission::AllocateHost(const ResolvedHeader& resolved, Share* share,
                                      Completion* completion) {
   const MatmulCall& call = resolved.call;
-  const Problem& problem = resolved.problem;
   Device* const device = completion->device;
-  absl::StatusOr<std::unique_ptr<InlinePayload>> payload =
-      InlinePayload::Create(call, problem, [device, share](std::uint64_t bytes) {
+  absl::StatusOr<std::unique_ptr<InlinePayload>> payload = InlinePayload::Create(
+      call, resolved.problem, resolved.stack, [device, share](std::uint64_t bytes) {
         return share->has_page_locked_operands ? device->AllocateOperand(bytes)
                                                : device->AllocateOrdinaryOperand(bytes);
       });
@@ -275,7 +282,7 @@ absl::Status Admission::AllocateHost(const ResolvedHeader& resolved, Share* shar
     completion->d = completion->kept->memory();
     return absl::OkStatus();
   }
-  absl::StatusOr<HostBuffer> d = device->AllocateResult(problem.d);
+  absl::StatusOr<HostBuffer> d = device->AllocateResult(resolved.result());
   if (!d.ok()) return d.status();
   completion->d = *std::move(d);
   Attach(share->charge.Split(share->result.amounts()), &completion->d);

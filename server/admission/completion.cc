@@ -22,6 +22,7 @@ FinishedProduct ProductOf(const Completion& completion, std::uint64_t request_id
   product.request_id = request_id;
   product.tenant = completion.tenant;
   product.problem = completion.problem;
+  product.stack = completion.stack;
   product.buffers = completion.held.buffers;
   product.buffers.d = completion.d;
   product.device = completion.device;
@@ -56,7 +57,7 @@ void Conclude(std::unique_ptr<Completion> completion, absl::Status status, Recei
     sample = ProductOf(c, receipt.request_id);
   }
   if (status.ok() && !held.shared.empty()) {
-    status = held.shared.Finish(held.placed, c.problem.d, c.d);
+    status = held.shared.Finish(held.placed, c.problem, c.stack, c.d);
   }
   if (!status.ok() || held.shared.has_output()) c.d.clear();
   if (sample.has_value()) {
@@ -68,7 +69,7 @@ void Conclude(std::unique_ptr<Completion> completion, absl::Status status, Recei
   GiveBack(std::move(held), DeviceUs(receipt));
   // The device wrote the elements; padding between lines must not tell what the
   // memory held before.
-  if (!c.d.empty()) ClearPadding(c.problem.d, c.d);
+  if (!c.d.empty()) ClearPadding(ResultOf(c.problem, c.stack), c.d);
   std::string handle;
   if (c.kept != nullptr) {
     c.d.clear();

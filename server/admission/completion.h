@@ -26,10 +26,10 @@ namespace gemmd {
 // The outcome of an admitted request, as the rpc layer gets it.
 struct MatmulOutcome {
   absl::Status status;
-  Problem problem;
+  Problem problem;  // of a batch, one of its products
   Receipt receipt;
-  // problem.d laid out, zeros between its lines; empty unless OK, if kept, and where D went into
-  // the client's shared memory.
+  // The batch's results laid out as the call says, zeros between its lines; empty unless OK, if
+  // kept, and where D went into the client's shared memory.
   HostBuffer d;
   std::string handle;  // of a result that stays
 };
@@ -68,6 +68,7 @@ struct Completion {
   int verification_vectors = 0;
   const Kernel* kernel = nullptr;
   Problem problem;
+  Stack stack;
   Ordering ordering;
   Holdings held;
   HostBuffer d;

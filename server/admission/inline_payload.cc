@@ -24,15 +24,16 @@ bool IsAllZeros(const PlaneSpec& sent) { return sent.rows == 0 || sent.columns =
 
 // Calls visit(plane, layout, spec) for every inline plane, in the order of the wire.
 template <typename Visit>
-void ForEachInlinePlane(const MatmulCall& call, const Problem& problem, const Visit& visit) {
+void ForEachInlinePlane(const MatmulCall& call, const Problem& problem, const Stack& stack,
+                        const Visit& visit) {
   const std::optional<OperandSpec>* const specs[] = {&call.a, &call.b, &call.c, &call.bias};
   for (const OperandPlane& each : kOperandPlanes) {
     const std::optional<OperandSpec>& spec = *specs[static_cast<std::size_t>(each.operand)];
     if (!spec.has_value() || spec->source != Source::kInline) continue;
     // C is sent where the header has it, though beta may be 0.
     if (each.plane != WorkPlane::kC && !HasPlane(problem, each.plane)) continue;
-    MatrixLayout layout = PlaneOf(problem, each.plane);
-    if (each.plane == WorkPlane::kBias && spec->data.leading_dimension != 0) {
+    MatrixLayout layout = PlaneOf(problem, stack, each.plane);
+    if (each.plane == WorkPlane::kBias && spec->data.leading_dimension != 0 && stack.is_one()) {
       layout.leading_dimension = static_cast<std::int64_t>(spec->data.leading_dimension);
     }
     visit(each, layout, *spec);
@@ -43,12 +44,13 @@ void ForEachInlinePlane(const MatmulCall& call, const Problem& problem, const Vi
 
 absl::StatusOr<std::unique_ptr<InlinePayload>> InlinePayload::Create(const MatmulCall& call,
                                                                      const Problem& problem,
+                                                                     const Stack& stack,
                                                                      Allocate allocate) {
   std::unique_ptr<InlinePayload> payload(new InlinePayload);
   payload->problem_ = problem;
   absl::Status status;
   ForEachInlinePlane(
-      call, problem,
+      call, problem, stack,
       [&](const OperandPlane& each, const MatrixLayout& layout, const OperandSpec& spec) {
         if (!status.ok()) return;
         absl::StatusOr<HostPiece> memory = allocate(layout.size_bytes());
@@ -64,10 +66,10 @@ absl::StatusOr<std::unique_ptr<InlinePayload>> InlinePayload::Create(const Matmu
   return payload;
 }
 
-std::vector<std::uint64_t> InlinePayload::PlaneBytes(const MatmulCall& call,
-                                                     const Problem& problem) {
+std::vector<std::uint64_t> InlinePayload::PlaneBytes(const MatmulCall& call, const Problem& problem,
+                                                     const Stack& stack) {
   std::vector<std::uint64_t> bytes;
-  ForEachInlinePlane(call, problem,
+  ForEachInlinePlane(call, problem, stack,
                      [&bytes](const OperandPlane&, const MatrixLayout& layout, const OperandSpec&) {
                        bytes.push_back(layout.size_bytes());
                      });

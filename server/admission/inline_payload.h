@@ -21,13 +21,15 @@ class InlinePayload {
  public:
   // Takes memory by `allocate` for every inline plane; errors are its. Planes of operands without
   // elements are zeros, for which no bytes come.
-  // REQUIRES: `problem` is what ValidateHeader() made of the call.
+  // REQUIRES: `problem` and `stack` are what ValidateHeader() and ValidateBatch() made of the call.
   using Allocate = absl::FunctionRef<absl::StatusOr<HostPiece>(std::uint64_t bytes)>;
   static absl::StatusOr<std::unique_ptr<InlinePayload>> Create(const MatmulCall& call,
                                                                const Problem& problem,
+                                                               const Stack& stack,
                                                                Allocate allocate);
   // The bytes of each plane that Create() would allocate.
-  static std::vector<std::uint64_t> PlaneBytes(const MatmulCall& call, const Problem& problem);
+  static std::vector<std::uint64_t> PlaneBytes(const MatmulCall& call, const Problem& problem,
+                                               const Stack& stack);
 
   // Copies the chunk to its place. INVALID_ARGUMENT: the request has no such plane inline, or
   // these bytes came before, or they lie beyond it, or there are too many chunks for their bytes.

@@ -94,6 +94,16 @@ struct PayloadChunk {
   absl::Span<const absl::string_view> pieces;
 };
 
+// As gemmd.v1.StridedBatch.
+struct BatchSpec {
+  std::uint64_t count = 0;
+  std::uint64_t a_stride = 0;
+  std::uint64_t b_stride = 0;
+  std::uint64_t c_stride = 0;
+  std::uint64_t bias_stride = 0;
+  std::uint64_t output_stride = 0;  // 0: results follow each other
+};
+
 // The fields of gemmd.v1.MatmulHeader; absent optionals mean the defaults stated there.
 struct MatmulCall {
   std::optional<OperandSpec> a;
@@ -116,11 +126,12 @@ struct MatmulCall {
   TimeNs start_by = kNoDeadline;  // the product ends where it has not begun by then
   std::optional<KeepResult> keep_result;
   std::optional<SharedMemorySpec> output;  // where D goes; absent: back to the client
-  Tenant tenant;                           // whose resident operands are meant
-  std::uint64_t connection = 0;            // tells from others the one that it came over
-  std::string peer;                        // the address that it came from, without its port
-  std::string endpoint;                    // that address with its port; for logs
-  bool came_before_drain = false;          // though its message may have ended later
+  std::optional<BatchSpec> batch;
+  Tenant tenant;                   // whose resident operands are meant
+  std::uint64_t connection = 0;    // tells from others the one that it came over
+  std::string peer;                // the address that it came from, without its port
+  std::string endpoint;            // that address with its port; for logs
+  bool came_before_drain = false;  // though its message may have ended later
 };
 
 }  // namespace gemmd

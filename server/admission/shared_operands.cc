@@ -18,26 +18,27 @@ bool IsSameLayout(const MatrixLayout& x, const MatrixLayout& y) {
 }  // namespace
 
 absl::StatusOr<SharedOperands> SharedOperands::Find(RegionTable* table, const MatmulCall& call,
-                                                    const Problem& problem) {
+                                                    const Problem& problem, const Stack& stack) {
   SharedOperands shared;
   absl::Status status;
   const auto add = [&](OperandName operand, const std::optional<OperandSpec>& spec) {
     if (!status.ok() || !spec.has_value() || spec->source != Source::kShared) return;
-    status = shared.Add(table, call.tenant, operand, *spec, problem);
+    status = shared.Add(table, call.tenant, operand, *spec, problem, stack);
   };
   add(OperandName::kA, call.a);
   add(OperandName::kB, call.b);
   add(OperandName::kC, call.c);
   add(OperandName::kBias, call.bias);
   if (status.ok() && call.output.has_value()) {
-    status = shared.AddOutput(table, call.tenant, *call.output, problem);
+    status = shared.AddOutput(table, call.tenant, *call.output, problem, stack);
   }
   if (!status.ok()) return status;
   return shared;
 }
 
 absl::Status SharedOperands::Add(RegionTable* table, const Tenant& tenant, OperandName operand,
-                                 const OperandSpec& spec, const Problem& problem) {
+                                 const OperandSpec& spec, const Problem& problem,
+                                 const Stack& stack) {
   const std::string field = absl::StrCat(Name(operand), ".shared");
   if (table == nullptr) {
     return absl::UnimplementedError(
@@ -54,7 +55,7 @@ absl::Status SharedOperands::Add(RegionTable* table, const Tenant& tenant, Opera
     // C's is what its header says, though beta may be 0.
     const bool is_data = each.name == PlaneName::kData;
     if (!is_data && !HasPlane(problem, each.plane)) continue;
-    const MatrixLayout layout = PlaneOf(problem, each.plane);
+    const MatrixLayout layout = PlaneOf(problem, stack, each.plane);
     planes.push_back({each, is_data ? field : Name(operand, each.name), *region,
                       spec.shared.offset + bytes, layout.size_bytes(), layout.type,
                       operand == OperandName::kA ? problem.a.type : problem.b.type});
@@ -74,13 +75,14 @@ absl::Status SharedOperands::Add(RegionTable* table, const Tenant& tenant, Opera
 }
 
 absl::Status SharedOperands::AddOutput(RegionTable* table, const Tenant& tenant,
-                                       const SharedMemorySpec& spec, const Problem& problem) {
+                                       const SharedMemorySpec& spec, const Problem& problem,
+                                       const Stack& stack) {
   if (table == nullptr) {
     return absl::UnimplementedError("output is set: this server shares no memory with clients");
   }
   absl::StatusOr<std::shared_ptr<const Region>> region = table->Use("output", spec.region, tenant);
   if (!region.ok()) return region.status();
-  const std::uint64_t bytes = problem.d.size_bytes();
+  const std::uint64_t bytes = ResultOf(problem, stack).size_bytes();
   absl::Status status = (*region)->CheckRange("output", spec.offset, bytes);
   if (status.ok()) status = (*region)->CheckFile();
   if (!status.ok()) return status;
@@ -89,7 +91,8 @@ absl::Status SharedOperands::AddOutput(RegionTable* table, const Tenant& tenant,
       continue;
     }
     const bool is_c_itself = plane.which.plane == WorkPlane::kC && plane.region == *region &&
-                             plane.offset == spec.offset && IsSameLayout(problem.c, problem.d);
+                             plane.offset == spec.offset && IsSameLayout(problem.c, problem.d) &&
+                             stack.c_stride == stack.d_stride;
     if (is_c_itself) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("output is ", bytes, " bytes from ", spec.offset, " of the region of \"",
@@ -187,8 +190,8 @@ void SharedOperands::Overlay(const Placed& placed, HostBuffers* buffers) const {
   if (!placed.d.empty()) buffers->d_access = output_->region->mapping()->access();
 }
 
-absl::Status SharedOperands::Finish(const Placed& placed, const MatrixLayout& d,
-                                    const HostBuffer& buffer) const {
+absl::Status SharedOperands::Finish(const Placed& placed, const Problem& problem,
+                                    const Stack& stack, const HostBuffer& buffer) const {
   // Bytes that were used in place and are gone by now were perhaps not those that the client meant.
   for (const Plane& plane : planes_) {
     if (!IsInPlace(plane)) continue;
@@ -197,10 +200,20 @@ absl::Status SharedOperands::Finish(const Placed& placed, const MatrixLayout& d,
   if (!has_output()) return absl::OkStatus();
   // Writing would make the file whole again, with zeros where the client took bytes away.
   if (absl::Status s = output_->region->CheckFile(); !s.ok()) return s;
-  return placed.d.empty() ? Write(*output_, d, buffer) : absl::OkStatus();
+  if (!placed.d.empty()) return absl::OkStatus();
+  const MatrixLayout together = ResultOf(problem, stack);
+  if (together.inner() == problem.d.inner()) return Write(*output_, 0, together, buffer);
+  // Bytes between the results stay as they are.
+  for (std::int64_t i = 0; i < stack.count; ++i) {
+    const std::uint64_t offset = static_cast<std::uint64_t>(i) * ResultStrideBytes(problem, stack);
+    absl::Status status =
+        Write(*output_, offset, problem.d, PartOf(buffer, offset, problem.d.size_bytes()));
+    if (!status.ok()) return status;
+  }
+  return absl::OkStatus();
 }
 
-absl::Status SharedOperands::Write(const Plane& plane, const MatrixLayout& d,
+absl::Status SharedOperands::Write(const Plane& plane, std::uint64_t offset, const MatrixLayout& d,
                                    const HostBuffer& buffer) {
   const std::uint64_t pitch = ElementBytes(d, d.leading_dimension);
   const std::uint64_t width = ElementBytes(d, d.inner());
@@ -215,7 +228,7 @@ absl::Status SharedOperands::Write(const Plane& plane, const MatrixLayout& d,
       const std::uint64_t to = pitch == width ? end : std::min(line + width, end);
       if (from >= to) continue;
       absl::Status status =
-          plane.region->Write(plane.offset + from, piece.data + (from - begin), to - from);
+          plane.region->Write(plane.offset + offset + from, piece.data + (from - begin), to - from);
       if (!status.ok()) return status;
     }
     begin = end;

@@ -28,10 +28,10 @@ class SharedOperands {
   //   NOT_FOUND, FAILED_PRECONDITION   RegionTable::Use(), Region::CheckFile()
   //   INVALID_ARGUMENT                 a plane beyond its region, an overlap, or a bias or
   //                                    scales on a device
-  // REQUIRES: `problem` is what ValidateHeader() made of the call. `table` null: no memory is
-  // shared with this server.
+  // REQUIRES: `problem` and `stack` are what ValidateHeader() and ValidateBatch() made of the call.
+  // `table` null: no memory is shared with this server.
   static absl::StatusOr<SharedOperands> Find(RegionTable* table, const MatmulCall& call,
-                                             const Problem& problem);
+                                             const Problem& problem, const Stack& stack);
 
   // The device in whose own memory an operand or D lies; null: none does.
   Device* holder() const;
@@ -62,7 +62,8 @@ class SharedOperands {
 
   // To be called once the device is done: writes D, if it is not there already, and checks that the
   // operands' memory was not cut short. Errors are Region::Write()'s and CheckFile()'s.
-  absl::Status Finish(const Placed& placed, const MatrixLayout& d, const HostBuffer& buffer) const;
+  absl::Status Finish(const Placed& placed, const Problem& problem, const Stack& stack,
+                      const HostBuffer& buffer) const;
 
  private:
   struct Plane {
@@ -76,11 +77,13 @@ class SharedOperands {
   };
 
   absl::Status Add(RegionTable* table, const Tenant& tenant, OperandName operand,
-                   const OperandSpec& spec, const Problem& problem);
+                   const OperandSpec& spec, const Problem& problem, const Stack& stack);
   absl::Status AddOutput(RegionTable* table, const Tenant& tenant, const SharedMemorySpec& spec,
-                         const Problem& problem);
+                         const Problem& problem, const Stack& stack);
   static bool IsInPlace(const Plane& plane);
-  static absl::Status Write(const Plane& plane, const MatrixLayout& d, const HostBuffer& buffer);
+  // Writes the lines of a D that begins `offset` bytes into the plane.
+  static absl::Status Write(const Plane& plane, std::uint64_t offset, const MatrixLayout& d,
+                            const HostBuffer& buffer);
 
   std::vector<Plane> planes_;
   std::optional<Plane> output_;

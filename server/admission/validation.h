@@ -7,6 +7,7 @@
 #include "absl/status/statusor.h"
 #include "kernels/gemm.h"
 #include "server/admission/matmul_call.h"
+#include "server/device/stack.h"
 #include "server/store/conversion.h"
 #include "server/store/operand_form.h"
 
@@ -38,5 +39,11 @@ absl::StatusOr<StoredAs> ValidateStoredForm(const OperandForm& sent, const Opera
 // both zero: D is of C and the bias alone, and neither kernel nor device meets an empty matrix.
 // INVALID_ARGUMENT: names the field. UNIMPLEMENTED: a part of the contract that is not built.
 absl::StatusOr<Problem> ValidateHeader(const MatmulCall& call, const RequestLimits& limits);
+
+// Returns the stack that the call's batch states, of such problems. INVALID_ARGUMENT: names the
+// field. UNIMPLEMENTED: a part of the contract that is not built.
+// REQUIRES: `problem` is what ValidateHeader() made of the call.
+absl::StatusOr<Stack> ValidateBatch(const MatmulCall& call, const Problem& problem,
+                                    const RequestLimits& limits);
 
 }  // namespace gemmd

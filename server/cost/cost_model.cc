@@ -27,9 +27,9 @@ std::uint64_t Pair(std::int64_t high, std::int64_t low) {
 // The number of bits: equal for values under the same power of two.
 int Bits(std::uint64_t value) { return value == 0 ? 0 : 64 - __builtin_clzll(value); }
 
-// Returns a key of the fields that PlanKey() tells apart, with M only by its power of two, and of
-// the config.
-std::uint64_t KeyOf(const Problem& problem, const Plan& plan) {
+// Returns a key of the fields that PlanKey() tells apart, with M and the number of products only by
+// their powers of two, and of the config.
+std::uint64_t KeyOf(const Problem& problem, const Plan& plan, std::int64_t products) {
   const Epilogue& epilogue = problem.epilogue;
   std::uint64_t words = 0;
   const auto add = [&words](auto value, int bits) {
@@ -59,6 +59,7 @@ std::uint64_t KeyOf(const Problem& problem, const Plan& plan) {
   hash = Mix(hash, Pair(config.stages, config.warps));
   hash = Mix(hash, Pair(config.cluster_m, config.cluster_n));
   hash = Mix(hash, Pair(config.raster_group, config.split_k));
+  if (products > 1) hash = Mix(hash, Bits(static_cast<std::uint64_t>(products - 1)));
   return Mix(hash, Pair(config.threads, config.algorithm));
 }
 
@@ -90,12 +91,12 @@ void Count(double predicted_us, double measured_us, CostAccuracy::Part* part) {
 
 }  // namespace
 
-Transfers TransfersOf(const Problem& problem, const Residency& resident) {
+Transfers TransfersOf(const Problem& problem, const Residency& resident, const Stack& stack) {
   Transfers transfers;
   for (const WorkPlane plane : kWorkPlanes) {
-    if (!resident[plane]) transfers.in_bytes += PlaneBytes(problem, plane);
+    if (!resident[plane]) transfers.in_bytes += PlaneBytes(problem, stack, plane);
   }
-  if (!resident.d) transfers.out_bytes = problem.d.size_bytes();
+  if (!resident.d) transfers.out_bytes = ResultOf(problem, stack).size_bytes();
   return transfers;
 }
 
@@ -106,7 +107,7 @@ Transfers TransfersOf(const DeviceWork& work) {
     resident[plane] = resident[plane] || buffers.access[plane] == Access::kDevice;
   }
   resident.d = resident.d || buffers.d_access == Access::kDevice;
-  return TransfersOf(work.problem, resident);
+  return TransfersOf(work.problem, resident, work.stack);
 }
 
 CopyRates CopyRatesOf(const Device& device) {
@@ -130,12 +131,12 @@ CopyRates CopyRatesOf(const Device& device) {
   return rates;
 }
 
-Cost CostModel::Predict(const Problem& problem, const Plan& plan,
-                        const Transfers& transfers) const {
+Cost CostModel::Predict(const Problem& problem, const Plan& plan, const Transfers& transfers,
+                        std::int64_t products) const {
   Cost cost;
   Cost::Basis& basis = cost.basis;
   basis.kernel = plan.kernel;
-  basis.plan_key = KeyOf(problem, plan);
+  basis.plan_key = KeyOf(problem, plan, products);
   basis.compute_us = plan.predicted_us;
   basis.copy_in_us = CopyUs(rates_.in_gbps, transfers.in_bytes);
   basis.copy_out_us = CopyUs(rates_.out_gbps, transfers.out_bytes);

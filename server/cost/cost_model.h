@@ -52,7 +52,7 @@ struct Transfers {
   std::uint64_t in_bytes = 0;
   std::uint64_t out_bytes = 0;
 };
-Transfers TransfersOf(const Problem& problem, const Residency& resident);
+Transfers TransfersOf(const Problem& problem, const Residency& resident, const Stack& stack = {});
 // Operands and results in the device's own memory do not move.
 Transfers TransfersOf(const DeviceWork& work);
 
@@ -97,14 +97,17 @@ class CostModel {
       : rates_(rates), ratios_(capacity) {}
 
   // Predicts the cost of a problem as it is sent, with the plan for it landed. For a launch of
-  // several works' rows, the problem that has all of them.
-  Cost Predict(const Problem& problem, const Plan& plan, const Residency& resident) const {
-    return Predict(problem, plan, TransfersOf(problem, resident));
+  // several works' rows, the problem that has all of them; of a stack, one of its products, and the
+  // plan's prediction is for all.
+  Cost Predict(const Problem& problem, const Plan& plan, const Residency& resident,
+               const Stack& stack = {}) const {
+    return Predict(problem, plan, TransfersOf(problem, resident, stack), stack.count);
   }
   Cost Predict(const DeviceWork& work) const {
-    return Predict(work.problem, work.plan, TransfersOf(work));
+    return Predict(work.problem, work.plan, TransfersOf(work), work.stack.count);
   }
-  Cost Predict(const Problem& problem, const Plan& plan, const Transfers& transfers) const;
+  Cost Predict(const Problem& problem, const Plan& plan, const Transfers& transfers,
+               std::int64_t products = 1) const;
 
   // Predicts copies of so many bytes by themselves, onto the device and off it.
   double PredictCopyInUs(std::uint64_t bytes) const;

@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "base/math.h"
 #include "server/device/host_launches.h"
 #include "server/device/host_memory.h"
 #include "server/device/partial_executor.h"
@@ -50,8 +51,64 @@ class UnitSlices final : public SlicedWork {
   const int slices_;
 };
 
+constexpr std::uint64_t kWorkspaceAlignment = 256;
+
+Config OnOneCore(Config config) {
+  config.threads = 1;
+  return config;
+}
+
+// A worker's, where products go side by side.
+std::uint64_t StackWorkspaceBytes(const Problem& problem, const Plan& plan) {
+  return RoundUp(plan.kernel->WorkspaceBytes(problem, OnOneCore(plan.config)), kWorkspaceAlignment);
+}
+
+// Products side by side, in groups: one by one, who hands them out would take as long as they do.
+absl::Status CallStack(const DeviceWork& work, void* workspace, ParallelExecutor* executor) {
+  constexpr std::int64_t kMostTogether = 64;
+  constexpr std::int64_t kGroupsAWorker = 8;
+  const Problem& problem = work.problem;
+  const std::int64_t count = work.stack.count;
+  const Config config = OnOneCore(work.plan.config);
+  const std::uint64_t workspace_bytes = StackWorkspaceBytes(problem, work.plan);
+  Planes<std::uint64_t> strides;
+  for (const WorkPlane plane : kWorkPlanes) {
+    if (HasPlane(problem, plane)) strides[plane] = StrideBytes(problem, work.stack, plane);
+  }
+  const std::uint64_t d_stride = ResultStrideBytes(problem, work.stack);
+  const std::int64_t together =
+      std::clamp<std::int64_t>(count / (kGroupsAWorker * executor->workers()), 1, kMostTogether);
+  std::vector<absl::Status> statuses(static_cast<std::size_t>(executor->workers()));
+  executor->Run(CeilOfRatio(count, together), [&](int worker, std::int64_t group) {
+    const std::int64_t first = group * together;
+    const auto products = static_cast<std::size_t>(std::min(together, count - first));
+    Arguments batch[kMostTogether];
+    for (std::size_t i = 0; i < products; ++i) {
+      const std::uint64_t place = static_cast<std::uint64_t>(first) + i;
+      Planes<const void*> planes = work.buffers;
+      for (const WorkPlane plane : kWorkPlanes) {
+        if (planes[plane] == nullptr) continue;
+        planes[plane] = static_cast<const char*>(planes[plane]) + place * strides[plane];
+      }
+      batch[i] = ArgumentsOf(planes);
+      batch[i].d = work.buffers.d.front().data + place * d_stride;
+      batch[i].workspace =
+          static_cast<char*>(workspace) + static_cast<std::uint64_t>(worker) * workspace_bytes;
+    }
+    CallerExecutor caller;
+    LaunchTarget target;
+    target.executor = &caller;
+    statuses[static_cast<std::size_t>(worker)].Update(work.plan.kernel->LaunchBatch(
+        problem, config, absl::MakeConstSpan(batch, products), target));
+  });
+  absl::Status status;
+  for (absl::Status& each : statuses) status.Update(std::move(each));
+  return status;
+}
+
 absl::Status CallKernel(const DeviceWork& work, const Config& config, void* workspace,
                         ParallelExecutor* executor) {
+  if (!work.stack.is_one()) return CallStack(work, workspace, executor);
   Arguments arguments = ArgumentsOf(work.buffers);
   arguments.d = work.buffers.d.front().data;
   arguments.workspace = workspace;
@@ -130,6 +187,12 @@ absl::StatusOr<HostBuffer> CpuDevice::AllocateResult(const MatrixLayout& d) {
   return HostBuffer{*std::move(piece)};
 }
 
+Footprint CpuDevice::StackFootprintOf(const Problem& problem, const Stack& stack, const Plan& plan,
+                                      const Residency& resident) const {
+  if (!GoSideBySide(stack)) return FootprintOf(problem, plan, resident);
+  return {0, StackWorkspaceBytes(problem, plan) * static_cast<std::uint64_t>(executor_.workers())};
+}
+
 BatchForm CpuDevice::FormOf(const DeviceWork& work) const {
   if (work.problem.m < work.plan.config.tile_m && HasJoinableRows(work)) return BatchForm::kRows;
   return work.plan.predicted_us <= kSmallUs ? BatchForm::kGroup : BatchForm::kAlone;
@@ -137,6 +200,7 @@ BatchForm CpuDevice::FormOf(const DeviceWork& work) const {
 
 std::shared_ptr<SlicedWork> CpuDevice::Cut(const DeviceWork& work, double slice_us) {
   const double us = work.plan.predicted_us;
+  if (!work.stack.is_one() && !GoSideBySide(work.stack)) return StackSlices::Make(work, 1);
   if (us <= slice_us) return nullptr;
   const double most = PartialExecutor::kMostParts;
   const double slices =
@@ -196,10 +260,9 @@ DeviceResult CpuDevice::RunSideBySide(const std::vector<DeviceWork>& works) {
   std::vector<absl::Status> statuses(works.size());
   executor_.Run(static_cast<std::int64_t>(works.size()), [&](int, std::int64_t index) {
     const DeviceWork& work = works[static_cast<std::size_t>(index)];
-    Config config = work.plan.config;
-    config.threads = 1;
     CallerExecutor executor;
-    statuses[static_cast<std::size_t>(index)] = RunKernel(work, config, &executor);
+    statuses[static_cast<std::size_t>(index)] =
+        RunKernel(work, OnOneCore(work.plan.config), &executor);
   });
   DeviceResult result;
   for (absl::Status& status : statuses) result.status.Update(std::move(status));
@@ -216,7 +279,10 @@ absl::Status CpuDevice::RunKernel(const DeviceWork& work, const Config& config,
 
 absl::StatusOr<HostPiece> CpuDevice::AllocateWorkspace(const DeviceWork& work,
                                                        const Config& config) {
-  const std::uint64_t bytes = work.plan.kernel->WorkspaceBytes(work.problem, config);
+  const std::uint64_t bytes = work.stack.is_one()
+                                  ? work.plan.kernel->WorkspaceBytes(work.problem, config)
+                                  : StackWorkspaceBytes(work.problem, work.plan) *
+                                        static_cast<std::uint64_t>(executor_.workers());
   return bytes == 0 ? HostPiece{} : memory_->AllocateReserved(bytes);
 }
 

@@ -29,13 +29,17 @@ class CpuDevice final : public Device {
   Footprint FootprintOf(const Problem&, const Plan& plan, const Residency&) const override {
     return {0, plan.workspace_bytes};
   }
+  // Products that go side by side have a workspace each.
+  Footprint StackFootprintOf(const Problem& problem, const Stack& stack, const Plan& plan,
+                             const Residency& resident) const override;
   HostMemoryLimits host_memory_limits() const override { return {true}; }
   absl::StatusOr<HostPiece> AllocateOperand(std::uint64_t bytes) override;
   absl::StatusOr<HostBuffer> AllocateResult(const MatrixLayout& d) override;
   int max_in_flight() const override { return 1; }
   // Kernels compute a tile's rows at a time, so fewer gain by company.
   BatchForm FormOf(const DeviceWork& work) const override;
-  // In parts of what the plan's kernel computes as units of its own.
+  bool takes_stacks() const override { return true; }
+  // In parts of what the plan's kernel computes as units of its own; of a stack, in products.
   std::shared_ptr<SlicedWork> Cut(const DeviceWork& work, double slice_us) override;
   // A launch that may run on the caller's thread takes worker 0's part there.
   void Submit(DeviceLaunch launch, Callback done) override {
@@ -51,6 +55,10 @@ class CpuDevice final : public Device {
   DeviceResult RunSideBySide(const std::vector<DeviceWork>& works);
   // Workspace is allocated here, as the config says.
   absl::Status RunKernel(const DeviceWork& work, const Config& config, ParallelExecutor* executor);
+  // Returns whether the stack's products go side by side, each of them on one core.
+  bool GoSideBySide(const Stack& stack) const {
+    return !stack.is_one() && stack.count >= executor_.workers();
+  }
   // An empty piece where the kernel needs none.
   absl::StatusOr<HostPiece> AllocateWorkspace(const DeviceWork& work, const Config& config);
 

@@ -10,6 +10,11 @@ Footprint Device::FootprintOf(const Problem& problem, const Plan& plan, const Re
   return {ProductBytes(Landed(problem)), plan.workspace_bytes};
 }
 
+Footprint Device::StackFootprintOf(const Problem& problem, const Stack&, const Plan& plan,
+                                   const Residency& resident) const {
+  return FootprintOf(problem, plan, resident);
+}
+
 absl::StatusOr<HostPiece> Device::AllocateOperand(std::uint64_t bytes) {
   HostBuffer buffer = AllocateHostBuffer(bytes);
   if (!buffer.empty()) return std::move(buffer.front());

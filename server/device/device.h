@@ -90,6 +90,10 @@ class Device {
   // The memory to reserve for a problem and the plan chosen for it.
   virtual Footprint FootprintOf(const Problem& problem, const Plan& plan,
                                 const Residency& resident) const;
+  // As FootprintOf(), for a stack of more than one: of those of its products that are under way at
+  // once.
+  virtual Footprint StackFootprintOf(const Problem& problem, const Stack& stack, const Plan& plan,
+                                     const Residency& resident) const;
 
   // Host memory that the device takes one plane of an operand from, or writes D into; bytes
   // are unspecified. An operand's is one piece, aligned to 64 bytes.
@@ -155,8 +159,11 @@ class Device {
     static_cast<void>(work);
     return BatchForm::kAlone;
   }
+  // If true, works may be stacks. Else a stack's products are submitted as groups, where Cut() does
+  // not say otherwise as one.
+  virtual bool takes_stacks() const { return false; }
   // Prepares a work for launches of about `slice_us` each, by its plan's prediction. Null: it
-  // cannot be cut, or need not be, and is submitted alone.
+  // cannot be cut, or need not be, and is submitted alone. A stack is always asked for.
   virtual std::shared_ptr<SlicedWork> Cut(const DeviceWork& work, double slice_us) {
     static_cast<void>(work);
     static_cast<void>(slice_us);

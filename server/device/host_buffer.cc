@@ -11,6 +11,12 @@
 
 namespace gemmd {
 
+std::uint64_t SizeOf(const HostBuffer& buffer) {
+  std::uint64_t bytes = 0;
+  for (const HostPiece& piece : buffer) bytes += piece.size_bytes;
+  return bytes;
+}
+
 HostBuffer AllocateHostBuffer(std::uint64_t bytes) {
   // Large results take huge pages: first touches of small ones would cost more than the
   // stores.

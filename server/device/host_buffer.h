@@ -22,6 +22,8 @@ struct HostPiece {
 // The bytes of a plane in order, piece after piece.
 using HostBuffer = std::vector<HostPiece>;
 
+std::uint64_t SizeOf(const HostBuffer& buffer);
+
 // One piece, aligned to 64 bytes at least; empty if the host has no memory. Bytes are
 // unspecified.
 HostBuffer AllocateHostBuffer(std::uint64_t bytes);

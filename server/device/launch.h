@@ -12,6 +12,7 @@
 #include "server/device/host_buffer.h"
 #include "server/device/planes.h"
 #include "server/device/shared_mapping.h"
+#include "server/device/stack.h"
 
 namespace gemmd {
 
@@ -56,15 +57,22 @@ struct ResidentPlanes : Planes<std::shared_ptr<const ResidentOperand>> {
   Residency which() const;
 };
 
-// One product, as the device gets it.
+// One product, as the device gets it, or a stack of them.
 struct DeviceWork {
-  Problem problem;  // as the buffers have it
-  Plan plan;        // chosen for the problem as it lands on this device
+  Problem problem;  // as the buffers have it; of a stack, one of its products
+  Stack stack;
+  Plan plan;  // chosen for the problem as it lands on this device; predicted for all products
   HostBuffers buffers;
   ResidentPlanes resident;
   // Works with the same number, 0 excepted, have the same B, with all that scales it, and the same
   // bias, and these stay where they are.
   std::uint64_t weights_id = 0;
+
+  // All products' together.
+  double flops() const { return static_cast<double>(stack.count) * problem.flops(); }
+  std::int64_t rows() const { return stack.count * problem.m; }
+  // Returns how many of its products are predicted to take no longer together; at least 1.
+  std::int64_t ProductsWithin(double us) const;
 };
 
 // A work that goes in several launches, none of them long: parts of D, one after another. The
@@ -80,6 +88,28 @@ class SlicedWork {
   // Launches that may go ahead of the first slice, while the device computes other works: each
   // brings a piece of what all slices read. The first slice brings the pieces that did not.
   virtual int pieces_ahead() const { return 0; }
+  // The slice as products of their own, which are submitted as a group in its place. Empty: the
+  // device carries slices out itself.
+  virtual std::vector<DeviceWork> WorksOf(int slice) const {
+    static_cast<void>(slice);
+    return {};
+  }
+};
+
+// A stack, some products a slice, which are works of their own.
+class StackSlices final : public SlicedWork {
+ public:
+  // Null where one would do. REQUIRES: products_each >= 1.
+  static std::shared_ptr<StackSlices> Make(const DeviceWork& stacked, std::int64_t products_each);
+
+  int slices() const override { return slices_; }
+  std::vector<DeviceWork> WorksOf(int slice) const override;
+
+ private:
+  StackSlices(DeviceWork stacked, int slices) : stacked_(std::move(stacked)), slices_(slices) {}
+
+  const DeviceWork stacked_;
+  const int slices_;
 };
 
 enum class BatchForm : std::uint8_t {

@@ -1,6 +1,8 @@
 #include "server/observe/receipt.h"
 
 #include <algorithm>
+#include <set>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
@@ -74,7 +76,8 @@ std::string TypesOf(const Problem& problem) {
 }
 
 std::string ShapeOf(const Receipt& receipt) {
-  return absl::StrCat(receipt.m, "x", receipt.n, "x", receipt.k);
+  const std::string shape = absl::StrCat(receipt.m, "x", receipt.n, "x", receipt.k);
+  return receipt.products == 1 ? shape : absl::StrCat(receipt.products, "*", shape);
 }
 
 std::string TraceparentOf(const Receipt& receipt) {
@@ -82,31 +85,45 @@ std::string TraceparentOf(const Receipt& receipt) {
 }
 
 Attribution Attribute(const Receipt& receipt) {
+  // A long work in many slices has as many spans, so this sorts them once.
+  struct Edge {
+    TimeNs at = 0;
+    std::size_t span = 0;
+    bool begins = false;
+  };
+  const TimeNs finish = std::max(receipt.arrival, receipt.finish);
+  std::vector<Edge> edges;
+  edges.reserve(2 * receipt.spans.size());
+  for (std::size_t i = 0; i < receipt.spans.size(); ++i) {
+    const StageSpan& span = receipt.spans[i];
+    const TimeNs start = std::clamp(span.start, receipt.arrival, finish);
+    const TimeNs end = std::clamp(span.end, receipt.arrival, finish);
+    if (start == end) continue;
+    edges.push_back({start, i, true});
+    edges.push_back({end, i, false});
+  }
+  std::sort(edges.begin(), edges.end(), [](const Edge& x, const Edge& y) { return x.at < y.at; });
+
   Attribution result;
   result.exposed.assign(receipt.spans.size(), 0);
-  result.total = std::max<TimeNs>(0, receipt.finish - receipt.arrival);
-
-  // Between two neighbouring boundaries the set of running spans does not change.
-  std::vector<TimeNs> boundaries = {receipt.arrival, receipt.finish};
-  for (const StageSpan& span : receipt.spans) {
-    boundaries.push_back(std::clamp(span.start, receipt.arrival, receipt.finish));
-    boundaries.push_back(std::clamp(span.end, receipt.arrival, receipt.finish));
-  }
-  std::sort(boundaries.begin(), boundaries.end());
-  for (std::size_t i = 1; i < boundaries.size(); ++i) {
-    const TimeNs start = boundaries[i - 1];
-    const TimeNs end = boundaries[i];
-    if (start == end) continue;
-    std::ptrdiff_t accountable = -1;
-    for (std::size_t s = 0; s < receipt.spans.size(); ++s) {
-      const StageSpan& span = receipt.spans[s];
-      if (span.start > start || span.end < end) continue;
-      if (accountable < 0 || Rank(span.stage) < Rank(receipt.spans[accountable].stage)) {
-        accountable = static_cast<std::ptrdiff_t>(s);
-      }
+  result.total = finish - receipt.arrival;
+  std::set<std::pair<int, std::size_t>> running;  // by rank, then by place
+  TimeNs charged_until = receipt.arrival;
+  const auto charge = [&](TimeNs until) {
+    (running.empty() ? result.unattributed : result.exposed[running.begin()->second]) +=
+        until - charged_until;
+    charged_until = until;
+  };
+  for (const Edge& edge : edges) {
+    charge(edge.at);
+    const std::pair<int, std::size_t> span = {Rank(receipt.spans[edge.span].stage), edge.span};
+    if (edge.begins) {
+      running.insert(span);
+    } else {
+      running.erase(span);
     }
-    (accountable < 0 ? result.unattributed : result.exposed[accountable]) += end - start;
   }
+  charge(finish);
   return result;
 }
 

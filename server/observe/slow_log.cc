@@ -67,6 +67,7 @@ void SlowLog::Write(const Receipt& receipt, std::uint64_t left_out) {
        {"m", receipt.m},
        {"n", receipt.n},
        {"k", receipt.k},
+       {"products", receipt.products},
        {"types", receipt.types},
        {"device", receipt.device},
        {"kernel", receipt.kernel},

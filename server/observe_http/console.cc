@@ -85,6 +85,7 @@ Json ReceiptOf(const Receipt& receipt) {
   json["m"] = receipt.m;
   json["n"] = receipt.n;
   json["k"] = receipt.k;
+  json["products"] = receipt.products;
   json["types"] = receipt.types;
   json["device"] = receipt.device;
   json["kernel"] = receipt.kernel;

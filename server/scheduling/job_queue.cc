@@ -169,7 +169,7 @@ void JobQueue::AddUse(const Node& node, int sign) {
   for (QueueUse* const use : {&node.tenant->use, &use_}) {
     use->jobs += static_cast<std::size_t>(sign);
     use->bytes += static_cast<std::uint64_t>(sign) * node.job->host_bytes;
-    use->rows += sign * node.job->work.problem.m;
+    use->rows += sign * node.job->work.rows();
     use->us += sign * node.left_us();
   }
   if (node.is_keyed) Resize(&node.pending_batch->second, sign * node.size);

@@ -36,8 +36,8 @@ LaunchFacts::LaunchFacts(const std::vector<Job*>& jobs, int slice, const Plan* r
       jobs_(jobs.size()),
       launch_(NextLaunch()) {
   for (const Job* const job : jobs) {
-    rows_ += static_cast<std::uint64_t>(job->work.problem.m);
-    flops_ += job->work.problem.flops();
+    rows_ += static_cast<std::uint64_t>(job->work.rows());
+    flops_ += job->work.flops();
   }
   if (!spans_.empty()) start_ = spans_.front().start;
   for (const StageSpan& span : spans_) {

@@ -63,7 +63,7 @@ Scheduler::~Scheduler() { alarm_->Stop(); }
 
 absl::Status Scheduler::CheckRoomLocked(const Job& job, const JobQueue::Terms& terms) {
   const QueueUse& use = queue_.use();
-  const QueueUse more = {1, job.host_bytes, job.work.problem.m, terms.marginal_us};
+  const QueueUse more = {1, job.host_bytes, job.work.rows(), terms.marginal_us};
   if (absl::Status s = CheckRoom("the queue", use, more, options_.bounds); !s.ok()) return s;
   if (use.jobs > 0 && use.us + more.us > limit_.limit_us()) {
     limit_.ObserveRefusal();
@@ -80,7 +80,8 @@ absl::Status Scheduler::CheckRoomLocked(const Job& job, const JobQueue::Terms& t
 }
 
 absl::Status Scheduler::Submit(std::unique_ptr<Job> job) {
-  const BatchForm form = device_->FormOf(job->work);
+  const bool is_stack = !job->work.stack.is_one();
+  const BatchForm form = is_stack ? BatchForm::kAlone : device_->FormOf(job->work);
   JobQueue::Terms terms;
   terms.us = terms.marginal_us = job->cost.device_us;
   terms.least_us = job->cost.least_us;
@@ -88,7 +89,7 @@ absl::Status Scheduler::Submit(std::unique_ptr<Job> job) {
   if (form == BatchForm::kGroup || (form == BatchForm::kRows && planner_ != nullptr)) {
     terms.key.emplace(form, job->work);
     terms.marginal_us = MarginalUs(form, *job);
-  } else if (terms.us > options_.slice_us) {
+  } else if (is_stack || terms.us > options_.slice_us) {
     active.sliced = device_->Cut(job->work, options_.slice_us);
     if (active.sliced != nullptr) terms.slices = active.sliced->slices();
   }

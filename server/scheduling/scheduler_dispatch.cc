@@ -91,7 +91,12 @@ bool Scheduler::PlanRows(Launched* launched) const {
 DeviceLaunch Scheduler::MakeLaunch(Launched* launched, std::vector<Job*>* others) const {
   JobQueue::Turn& turn = launched->turn;
   if (turn.form == BatchForm::kSlice) {
+    std::vector<DeviceWork> works = launched->sliced->WorksOf(turn.slice);
     // The sliced work is given away: its memory must be free before the job's end is told.
+    if (!works.empty()) {
+      launched->sliced = nullptr;
+      return DeviceLaunch::Group(std::move(works));
+    }
     if (launched->is_ahead) return DeviceLaunch::Ahead(std::move(launched->sliced), turn.slice);
     DeviceLaunch launch = DeviceLaunch::Slice(std::move(launched->sliced), turn.slice);
     launch.goes_on_to = launched->goes_on_to;
@@ -110,6 +115,10 @@ DeviceLaunch Scheduler::MakeLaunch(Launched* launched, std::vector<Job*>* others
     return DeviceLaunch::Rows(std::move(works), launched->rows.plan);
   }
   if (turn.form == BatchForm::kGroup) return DeviceLaunch::Group(std::move(works));
+  const Stack& stack = works.front().stack;
+  if (!stack.is_one() && !device_->takes_stacks()) {
+    return DeviceLaunch::Group(ProductsOf(works.front(), 0, stack.count));
+  }
   return {std::move(works.front())};
 }
 
@@ -137,7 +146,7 @@ void Scheduler::CountLaunchLocked(const Launched& launched, TimeNs now) {
   if (launched.is_ahead) return;
   std::uint64_t rows = 0;
   for (const Job* const job : launched.turn.jobs) {
-    rows += static_cast<std::uint64_t>(job->work.problem.m);
+    rows += static_cast<std::uint64_t>(job->work.rows());
     Active& active = jobs_.at(job->id);
     if (active.ran_until != 0) continue;
     StageSpan& wait = active.job->receipt.spans[active.queue_span];

@@ -255,7 +255,7 @@ void MatmulSession::OnFinished(const RequestPtr& request, MatmulOutcome outcome)
     if (finished.status.ok()) {
       finished.receipt = std::move(receipt);
       finished.d = outcome.problem.d;
-      const std::uint64_t size = finished.d.size_bytes();
+      const std::uint64_t size = SizeOf(outcome.d);
       finished.handle = std::move(outcome.handle);
       if (outcome.d.empty()) {
         // It stays, or went into the client's shared memory.

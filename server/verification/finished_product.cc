@@ -1,6 +1,7 @@
 #include "server/verification/finished_product.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -36,7 +37,8 @@ double FinishedProduct::elements() const {
   const auto of = [](std::int64_t rows, std::int64_t columns) {
     return static_cast<double>(rows) * static_cast<double>(columns);
   };
-  return of(problem.m, problem.k) + of(problem.k, problem.n) + of(problem.m, problem.n);
+  return static_cast<double>(stack.count) *
+         (of(problem.m, problem.k) + of(problem.k, problem.n) + of(problem.m, problem.n));
 }
 
 bool IsReadable(const HostBuffers& buffers) {
@@ -57,10 +59,9 @@ absl::StatusOr<double> ResidualOf(const FinishedProduct& product, int vectors, s
     if (!data.ok()) return data.status();
     if (*data != nullptr) planes[plane] = *data;
   }
-  Arguments arguments = ArgumentsOf(planes);
   HostBuffer d = product.buffers.d;
   if (d.size() != 1) {
-    absl::StatusOr<HostBuffer> whole = Allocate(problem.d.size_bytes());
+    absl::StatusOr<HostBuffer> whole = Allocate(ResultOf(problem, product.stack).size_bytes());
     if (!whole.ok()) return whole.status();
     char* to = whole->front().data;
     if (product.resident.d != nullptr) {
@@ -72,13 +73,30 @@ absl::StatusOr<double> ResidualOf(const FinishedProduct& product, int vectors, s
     }
     d = *std::move(whole);
   }
-  arguments.d = d.front().data;
   VerificationOptions options;
   options.vectors = vectors;
   options.seed = seed;
   options.accuracy = AccuracyOf(*product.kernel);
   options.executor = executor;
-  return VerificationResidual(problem, arguments, options);
+  const auto at = [](const void* data, std::uint64_t offset) {
+    return data == nullptr ? nullptr : static_cast<const char*>(data) + offset;
+  };
+  double residual = 0;
+  for (std::int64_t i = 0; i < product.stack.count; ++i) {
+    const auto place = static_cast<std::uint64_t>(i);
+    Planes<const void*> own;
+    for (const WorkPlane plane : kWorkPlanes) {
+      if (!HasPlane(problem, plane)) continue;
+      own[plane] = at(planes[plane], place * StrideBytes(problem, product.stack, plane));
+    }
+    Arguments arguments = ArgumentsOf(own);
+    arguments.d = d.front().data + place * ResultStrideBytes(problem, product.stack);
+    // A NaN stays: it is no residual that passes.
+    const double each = VerificationResidual(problem, arguments, options);
+    if (!(each <= residual)) residual = each;
+    if (std::isnan(residual)) break;
+  }
+  return residual;
 }
 
 }  // namespace gemmd

@@ -1,7 +1,9 @@
 #include "server/device/cuda/cuda_device.h"
 
+#include <algorithm>
 #include <utility>
 
+#include "base/math.h"
 #include "server/device/cuda/launches/out_of_core.h"
 #include "server/device/cuda/launches/prepared_work.h"
 #include "server/device/cuda/memory/shared_mapping.h"
@@ -61,6 +63,7 @@ absl::Status CudaDevice::Start(const Clock* clock) {
     *slot = std::move(slots->back());
     slots->pop_back();
   }
+  const std::uint64_t staging_bytes = slots->front()->staging().size_bytes;
   slots_ = std::make_unique<CudaSlotPool>(*std::move(slots));
 
   CompletionWatcher::Options watching;
@@ -93,7 +96,7 @@ absl::Status CudaDevice::Start(const Clock* clock) {
       std::move(resident));
   queue_ = std::make_unique<LaunchQueue>(
       LaunchQueue::Parts{backend_, &traits_, host_->pinned(), large_issuer_.get(), drains_.get(),
-                         &memory_, slots_.get(), watcher_.get()},
+                         &memory_, slots_.get(), watcher_.get(), staging_bytes},
       *std::move(ring), options_.panel_bytes);
   return absl::OkStatus();
 }
@@ -142,6 +145,23 @@ Footprint CudaDevice::FootprintOf(const Problem& problem, const Plan& plan,
   const std::uint64_t workspace_bytes = block.total_bytes - block.workspace.offset;
   const std::uint64_t kept_bytes = resident.d ? ResidentBytes(KeptLayout(problem.d)) : 0;
   return {block.total_bytes - workspace_bytes, workspace_bytes, kept_bytes};
+}
+
+Footprint CudaDevice::StackFootprintOf(const Problem& problem, const Stack& stack, const Plan& plan,
+                                       const Residency& resident) const {
+  DeviceWork work;
+  work.problem = problem;
+  work.stack = stack;
+  work.plan = plan;
+  const LaunchQueue::StackLaunch launch = queue_->StackLaunchOf(work);
+  if (launch.products == 1) return FootprintOf(problem, plan, resident);
+  // Launches that are under way find room or wait for others' ends, so a stack need not have all of
+  // its launches' memory at once.
+  const std::uint64_t launches = std::min<std::uint64_t>(
+      static_cast<std::uint64_t>(max_in_flight()),
+      static_cast<std::uint64_t>(CeilOfRatio(stack.count, launch.products)));
+  const std::uint64_t room = std::max<std::uint64_t>(1, options_.memory_bytes / 2 / launch.bytes);
+  return {std::min(launches, room) * launch.bytes, 0, 0};
 }
 
 absl::StatusOr<HostPiece> CudaDevice::AllocateOperand(std::uint64_t bytes) {

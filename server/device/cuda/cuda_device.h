@@ -62,6 +62,8 @@ class CudaDevice final : public Device {
   bool packs_weights() const override { return traits_.compute_capability == 90; }
   Footprint FootprintOf(const Problem& problem, const Plan& plan,
                         const Residency& resident) const override;
+  Footprint StackFootprintOf(const Problem& problem, const Stack& stack, const Plan& plan,
+                             const Residency& resident) const override;
   // Pinned memory where there is enough in one piece, else ordinary memory, which is slower
   // by what the copy through the staging ring takes.
   absl::StatusOr<HostPiece> AllocateOperand(std::uint64_t bytes) override;
@@ -76,6 +78,7 @@ class CudaDevice final : public Device {
   int max_in_flight() const override { return options_.in_flight; }
   // One computes while the next one's rows arrive.
   int busy_in_flight() const override { return std::min(2, options_.in_flight); }
+  bool takes_stacks() const override { return true; }
   BatchForm FormOf(const DeviceWork& work) const override { return queue_->FormOf(work); }
   std::shared_ptr<SlicedWork> Cut(const DeviceWork& work, double slice_us) override {
     return queue_->Cut(work, slice_us);

@@ -113,6 +113,11 @@ absl::Status Decode(const v1::MatmulHeader& header, MatmulCall* call) {
     }
   }
   if (header.has_output()) call->output = DecodeShared(header.output());
+  if (header.has_batch()) {
+    const v1::StridedBatch& batch = header.batch();
+    call->batch = BatchSpec{batch.count(),    batch.a_stride(),    batch.b_stride(),
+                            batch.c_stride(), batch.bias_stride(), batch.output_stride()};
+  }
   return status;
 }
 

@@ -106,6 +106,7 @@ v1::Receipt EncodeReceipt(const Receipt& receipt) {
   wire.set_determinism(ToWire(receipt.determinism));
   wire.set_batch_requests(receipt.batch_requests);
   wire.set_batch_rows(receipt.batch_rows);
+  wire.set_products(receipt.products);
   wire.set_flops(receipt.flops);
   wire.set_achieved_gflops(AchievedGflops(receipt));
   wire.set_payload_bytes_in(receipt.payload_bytes_in);
@@ -148,14 +149,14 @@ v1::EstimateResponse EncodeEstimate(const MatmulEstimate& estimate, double calle
   wire.set_device_us(cost.device_us);
   wire.set_total_us(estimate.total_us());
   if (caller_gflops > 0) {
-    wire.set_caller_us(estimate.problem.flops() / (caller_gflops * 1e3));
+    wire.set_caller_us(estimate.flops() / (caller_gflops * 1e3));
     wire.set_offload_is_faster(wire.total_us() < wire.caller_us());
   }
   wire.set_receive_is_measured(estimate.receive_is_measured);
   wire.set_send_is_measured(estimate.send_is_measured);
   wire.set_receive_bytes(estimate.receive_bytes);
   wire.set_send_bytes(estimate.send_bytes);
-  wire.set_flops(estimate.problem.flops());
+  wire.set_flops(estimate.flops());
   return wire;
 }
 
@@ -169,10 +170,9 @@ grpc::ByteBuffer EncodeMatmulResponse(const Receipt& receipt, const MatrixLayout
   if (d.empty()) return MessageAround(head.SerializeAsString(), {});
   v1::Chunk chunk;
   chunk.set_operand(v1::D);
-  return MessageAround(
-      head.SerializeAsString() +
-          ChunkPrefix(v1::MatmulResponse::kPayloadFieldNumber, chunk, layout.size_bytes()),
-      d);
+  return MessageAround(head.SerializeAsString() +
+                           ChunkPrefix(v1::MatmulResponse::kPayloadFieldNumber, chunk, SizeOf(d)),
+                       d);
 }
 
 grpc::ByteBuffer EncodeStreamResponse(absl::Span<const Outgoing> message, bool accepts_batches) {

@@ -18,10 +18,4 @@ grpc::ByteBuffer MessageAround(const std::string& head, const HostBuffer& payloa
   return grpc::ByteBuffer(slices.data(), slices.size());
 }
 
-std::uint64_t SizeOf(const HostBuffer& buffer) {
-  std::uint64_t bytes = 0;
-  for (const HostPiece& piece : buffer) bytes += piece.size_bytes;
-  return bytes;
-}
-
 }  // namespace gemmd

@@ -16,6 +16,4 @@ grpc::Slice SliceOf(const HostPiece& piece);
 // `head`, and behind it the buffer's own memory.
 grpc::ByteBuffer MessageAround(const std::string& head, const HostBuffer& payload);
 
-std::uint64_t SizeOf(const HostBuffer& buffer);
-
 }  // namespace gemmd

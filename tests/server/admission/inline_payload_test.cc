@@ -40,7 +40,7 @@ class InlinePayloadTest : public ::testing::Test {
     const absl::StatusOr<Problem> problem = ValidateHeader(call_, limits);
     ASSERT_TRUE(problem.ok()) << problem.status();
     absl::StatusOr<std::unique_ptr<InlinePayload>> payload = InlinePayload::Create(
-        call_, *problem, [this](std::uint64_t bytes) { return UsedMemory(bytes); });
+        call_, *problem, {}, [this](std::uint64_t bytes) { return UsedMemory(bytes); });
     ASSERT_TRUE(payload.ok()) << payload.status();
     payload_ = *std::move(payload);
   }

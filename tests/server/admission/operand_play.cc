@@ -133,8 +133,8 @@ OperandPlay PlayOperands(const std::uint8_t* data, std::size_t size) {
   limits.request_bytes = limits.result_bytes = 1 << 20;
   const absl::StatusOr<Problem> problem = ValidateHeader(call, limits);
   if (!problem.ok()) return OperandPlay::kHeaderRefused;
-  const auto payload =
-      *InlinePayload::Create(call, *problem, [](std::uint64_t bytes) -> absl::StatusOr<HostPiece> {
+  const auto payload = *InlinePayload::Create(
+      call, *problem, {}, [](std::uint64_t bytes) -> absl::StatusOr<HostPiece> {
         const std::shared_ptr<void> memory = Exactly(bytes);
         return HostPiece{static_cast<char*>(memory.get()), bytes, memory};
       });

@@ -489,7 +489,7 @@ class ValuesTest : public ::testing::Test {
     const absl::StatusOr<Problem> problem = ValidateHeader(call, Limits());
     if (!problem.ok()) return std::string(problem.status().message());
     auto payload = *InlinePayload::Create(
-        call, *problem, [this](std::uint64_t size) { return device_.AllocateOperand(size); });
+        call, *problem, {}, [this](std::uint64_t size) { return device_.AllocateOperand(size); });
     for (const OperandPlane& each : kOperandPlanes) {
       std::string zeros(PlaneBytes(*problem, each.plane), '\0');
       if (zeros.empty()) continue;

@@ -67,7 +67,9 @@ class SharedOperandsTest : public ::testing::Test {
   absl::StatusOr<SharedOperands> Find(const MatmulCall& call) {
     const absl::StatusOr<Problem> problem = ValidateHeader(call, limits_);
     if (!problem.ok()) return problem.status();
-    return SharedOperands::Find(&table_, call, *problem);
+    const absl::StatusOr<Stack> stack = ValidateBatch(call, *problem, limits_);
+    if (!stack.ok()) return stack.status();
+    return SharedOperands::Find(&table_, call, *problem, *stack);
   }
   // Returns the plane that D would overlap with there; empty if it may lie there.
   std::string Overlap(MatmulCall call, const std::string& region, std::uint64_t offset) {

@@ -1,12 +1,36 @@
 #include "server/observe/receipt.h"
 
+#include <algorithm>
+#include <iterator>
 #include <numeric>
+#include <optional>
 #include <random>
 
 #include "gtest/gtest.h"
 
 namespace gemmd {
 namespace {
+
+// The exposed times by the definition.
+std::vector<TimeNs> MomentByMoment(const Receipt& receipt) {
+  // As Attribute() states it.
+  constexpr Stage kOrder[] = {Stage::kCompute, Stage::kCopyIn,  Stage::kCopyOut,
+                              Stage::kVerify,  Stage::kDecode,  Stage::kAdmission,
+                              Stage::kEncode,  Stage::kReceive, Stage::kQueue};
+  const auto rank = [&](std::size_t i) {
+    return std::find(std::begin(kOrder), std::end(kOrder), receipt.spans[i].stage);
+  };
+  std::vector<TimeNs> exposed(receipt.spans.size(), 0);
+  for (TimeNs at = receipt.arrival; at < receipt.finish; ++at) {
+    std::optional<std::size_t> charged;
+    for (std::size_t i = 0; i < receipt.spans.size(); ++i) {
+      const bool runs = receipt.spans[i].start <= at && at < receipt.spans[i].end;
+      if (runs && (!charged.has_value() || rank(i) < rank(*charged))) charged = i;
+    }
+    if (charged.has_value()) ++exposed[*charged];
+  }
+  return exposed;
+}
 
 TEST(Attribution, ChargesEachMomentOnce) {
   Receipt receipt;
@@ -35,11 +59,27 @@ TEST(Attribution, SumsToTheTotalWhateverTheSpans) {
           {static_cast<Stage>(random() % kStageCount), start, start + TimeNs(random() % 60)});
     }
     const Attribution attribution = Attribute(receipt);
+    EXPECT_EQ(attribution.exposed, MomentByMoment(receipt));
     EXPECT_EQ(std::accumulate(attribution.exposed.begin(), attribution.exposed.end(),
                               attribution.unattributed),
               attribution.total);
     EXPECT_GE(attribution.unattributed, 0);
   }
+}
+
+// A large batch on a GPU may go in as many launches. Each span against each would be an hour.
+TEST(Attribution, OfManySlicesIsSoon) {
+  Receipt receipt;
+  constexpr TimeNs kSlices = 300000;
+  for (TimeNs i = 0; i < kSlices; ++i) {
+    receipt.spans.push_back({Stage::kQueue, 10 * i, 10 * i + 4});
+    receipt.spans.push_back({Stage::kCompute, 10 * i + 2, 10 * i + 9});
+  }
+  receipt.finish = 10 * kSlices;
+  const Attribution attribution = Attribute(receipt);
+  EXPECT_EQ(attribution.unattributed, kSlices);
+  EXPECT_EQ(attribution.exposed.front(), 2);
+  EXPECT_EQ(attribution.exposed.back(), 7);
 }
 
 TEST(Attribution, IgnoresWhatLiesOutsideTheRequest) {

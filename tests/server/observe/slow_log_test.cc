@@ -60,7 +60,7 @@ TEST(SlowLog, ALineHasTheReceipt) {
   const std::string text = ::testing::internal::GetCapturedStderr();
   for (const char* part :
        {R"("event":"slow_request")", R"("request_id":7)", R"("tenant":"alice")",
-        R"("peer":"10.0.0.9:4711")", R"("m":64)", R"("n":4096)", R"("k":1024)",
+        R"("peer":"10.0.0.9:4711")", R"("m":64)", R"("n":4096)", R"("k":1024)", R"("products":1)",
         R"("types":"bf16,f32->f32")",
         R"("traceparent":"00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")",
         R"("total_us":20000.0)", R"("queue_us":19000.0)", R"("compute_us":1000.0)",

@@ -209,6 +209,7 @@ TEST(Console, NumbersHaveTheirSchema) {
                       {"m", 64},
                       {"n", 4096},
                       {"k", 1024},
+                      {"products", 1},
                       {"types", "bf16,f32->f32"},
                       {"device", ""},
                       {"kernel", ""},

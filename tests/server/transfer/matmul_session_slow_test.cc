@@ -13,7 +13,6 @@ using testing::Header;
 using testing::Next;
 using testing::Receive;
 using testing::Server;
-using testing::SizeOf;
 
 TEST(MatmulSession, AStreamThatIsStuckBreaksTheSession) {
   Server server;

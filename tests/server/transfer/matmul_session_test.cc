@@ -23,7 +23,6 @@ using testing::Next;
 using testing::PlaySession;
 using testing::Receive;
 using testing::Server;
-using testing::SizeOf;
 using testing::SmallOptions;
 
 TEST(MatmulSession, ARequestGoesItsWay) {

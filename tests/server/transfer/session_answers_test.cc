@@ -17,7 +17,6 @@ using testing::Header;
 using testing::Next;
 using testing::Receive;
 using testing::Server;
-using testing::SizeOf;
 
 TEST(MatmulSession, LargeResultsTakeTurns) {
   Server server;

@@ -111,12 +111,6 @@ inline void AddPayload(OperandName operand, std::uint64_t bytes, RequestHeader* 
   header->message = std::move(message);
 }
 
-inline std::uint64_t SizeOf(const HostBuffer& buffer) {
-  std::uint64_t bytes = 0;
-  for (const HostPiece& piece : buffer) bytes += piece.size_bytes;
-  return bytes;
-}
-
 // Checks what a session sends against the contract.
 class Receiver {
  public:

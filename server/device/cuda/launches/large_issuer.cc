@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <vector>
 
 namespace gemmd {
 namespace {
@@ -44,6 +45,47 @@ IssuedWork LargeIssuer::Issue(const PreparedWork& prepared, CudaSlot* slot,
                               StagingRing* ring) const {
   char* block = nullptr;
   return IssuePanels(prepared, 0, prepared.panels.size(), {}, &block, slot, ring);
+}
+
+IssuedWork LargeIssuer::IssueStack(const DeviceWork& stacked, const StackBlock& layout,
+                                   CudaSlot* slot, StagingRing* ring) const {
+  CudaCommands commands(backend_, slot);
+  IssuedWork issued;
+  auto* block = static_cast<char*>(commands.Allocate(layout.total_bytes, streams_.copy_in));
+  if (block == nullptr) {
+    issued.status = commands.TakeStatus();
+    return issued;
+  }
+  const CudaEvent begin = commands.Mark(streams_.copy_in);
+  for (const WorkPlane plane : kWorkPlanes) {
+    const std::optional<StackPlane>& own = layout.planes[plane];
+    if (!own.has_value()) continue;
+    CopyIn(own->sent, own->landed, {stacked.buffers[plane], stacked.buffers.access[plane]},
+           WholePlane(own->sent), own->part.In(block), streams_.copy_in, ring, &commands);
+  }
+  const CudaEvent landed = commands.Mark(streams_.copy_in);
+  issued.stages.push_back({Stage::kCopyIn, begin, landed});
+
+  commands.Wait(streams_.compute, landed);
+  const CudaEvent compute_begin = commands.Mark(streams_.compute);
+  commands.Launch(
+      [kernel = stacked.plan.kernel, config = stacked.plan.config, problem = layout.landed,
+       batch = layout.arguments(stacked, block)](const LaunchTarget& target) {
+        return kernel->LaunchBatch(problem, config, batch, target);
+      },
+      streams_.compute);
+  const CudaEvent computed = commands.Mark(streams_.compute);
+  issued.stages.push_back({Stage::kCompute, compute_begin, computed});
+
+  commands.Wait(streams_.copy_out, computed);
+  const CudaEvent copy_out_begin = commands.Mark(streams_.copy_out);
+  CopyResultsOut(stacked,
+                 CopiesToPieces(layout.d.sent, stacked.buffers.d, WholePlane(layout.d.sent),
+                                layout.d.part.In(block), Pitch(layout.d.landed)),
+                 &commands);
+  issued.stages.push_back({Stage::kCopyOut, copy_out_begin, commands.Mark(streams_.copy_out)});
+  issued.drains = Drains(stacked);
+  return Close(std::move(issued), true, &block, streams_.copy_out, &commands);
 }
 
 IssuedWork LargeIssuer::IssueStrip(const DeviceWork& whole, WorkPlane shared,
@@ -189,7 +231,7 @@ CudaEvent LargeIssuer::IssuePanel(const PreparedWork& prepared, std::size_t inde
   commands->Wait(streams_.copy_out, computed);
   const CudaEvent copy_out_begin = commands->Mark(streams_.copy_out);
   if (Drains(*prepared.work)) {
-    DrainPanel(prepared, panel, block, commands);
+    CopyResultsOut(*prepared.work, CopiesOut(prepared, panel, block), commands);
   } else {
     CopyPanelOut(prepared, panel, block, streams_.copy_out, commands);
   }
@@ -198,10 +240,18 @@ CudaEvent LargeIssuer::IssuePanel(const PreparedWork& prepared, std::size_t inde
   return landed_mark;
 }
 
-void LargeIssuer::DrainPanel(const PreparedWork& prepared, const Panel& panel, const char* block,
-                             CudaCommands* commands) const {
-  for (const CudaRect& copy : CopiesOut(prepared, panel, block)) {
+void LargeIssuer::CopyResultsOut(const DeviceWork& work, const std::vector<CudaRect>& copies,
+                                 CudaCommands* commands) const {
+  const bool drains = Drains(work);
+  const CopyDirection direction = work.buffers.d_access == Access::kDevice
+                                      ? CopyDirection::kWithinDevice
+                                      : CopyDirection::kFromDevice;
+  for (const CudaRect& copy : copies) {
     if (!commands->status().ok()) return;
+    if (!drains) {
+      commands->Copy(direction, copy, streams_.copy_out);
+      continue;
+    }
     commands->Update(drains_->Copy(copy, streams_.copy_out));
     commands->CountCopied(CopyDirection::kFromDevice, copy.width * copy.lines);
   }

@@ -11,6 +11,7 @@
 #include "server/device/cuda/launches/prepared_work.h"
 #include "server/device/cuda/memory/pinned_pool.h"
 #include "server/device/cuda/planes/plane.h"
+#include "server/device/cuda/planes/stack_block.h"
 #include "server/device/cuda/planes/staging.h"
 
 namespace gemmd {
@@ -47,6 +48,11 @@ class LargeIssuer {
 
   // RESOURCE_EXHAUSTED with nothing under way: the pool had no room for the block.
   IssuedWork Issue(const PreparedWork& prepared, CudaSlot* slot, StagingRing* ring) const;
+
+  // All products of a stack in one launch of the kernel. As Issue(). REQUIRES: LayOutStack() gave
+  // the layout.
+  IssuedWork IssueStack(const DeviceWork& stacked, const StackBlock& layout, CudaSlot* slot,
+                        StagingRing* ring) const;
 
   // Brings what a strip of parts shares (out_of_core.h) to a block that it takes. As Issue().
   IssuedWork IssueStrip(const DeviceWork& whole, WorkPlane shared, const SharedStrip& strip,
@@ -92,13 +98,14 @@ class LargeIssuer {
   CudaEvent IssuePanel(const PreparedWork& prepared, std::size_t index, CudaEvent begin,
                        char* block, StagingRing* ring, CudaCommands* commands,
                        std::vector<TimedStage>* stages) const;
-  void DrainPanel(const PreparedWork& prepared, const Panel& panel, const char* block,
-                  CudaCommands* commands) const;
   void CopyInVectors(const PreparedWork& prepared, char* block, StagingRing* ring,
                      CudaCommands* commands) const;
   // Copies of A, B or C what the panel's product takes, unless it lies on the device.
   void CopyInMatrix(const PreparedWork& prepared, WorkPlane plane, const PlaneRect& rect,
                     char* block, StagingRing* ring, CudaCommands* commands) const;
+  // Queues copies of results to where the host, or another process, wants them.
+  void CopyResultsOut(const DeviceWork& work, const std::vector<CudaRect>& copies,
+                      CudaCommands* commands) const;
   bool IsPinned(const void* data, std::uint64_t bytes) const;
   // Returns whether D goes to ordinary memory.
   bool Drains(const DeviceWork& work) const;

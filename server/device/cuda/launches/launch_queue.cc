@@ -14,6 +14,10 @@ namespace {
 
 // Works whose inputs take no more go in groups: several fit a slot.
 constexpr std::uint64_t kMaxGroupedBytes = 64 << 10;
+// A stack's launches: so many panels' bytes, for copies of one to overlap with another's kernel,
+// and so many products that whoever waits for the thread that issues them waits for little.
+constexpr std::uint64_t kPanelsOfStack = 2;
+constexpr std::int64_t kMostTogether = 16384;
 constexpr SliceSteps kSliceSteps{256, 256, true};  // multiples of every kernel's tile
 
 }  // namespace
@@ -64,7 +68,31 @@ BatchForm LaunchQueue::FormOf(const DeviceWork& work) const {
              : BatchForm::kAlone;
 }
 
+LaunchQueue::StackLaunch LaunchQueue::StackLaunchOf(const DeviceWork& stacked) const {
+  const PreparedWork one = Prepare(stacked, panel_bytes_);
+  const std::uint64_t bytes = std::max<std::uint64_t>(1, one.block.total_bytes);
+  if (cutter_.MayCut(one)) return {1, bytes, false};
+  const auto fit = [&](std::uint64_t room, std::uint64_t of_one) {
+    const auto products = static_cast<std::int64_t>(room / std::max<std::uint64_t>(1, of_one));
+    return std::clamp<std::int64_t>(products, 1, std::min(kMostTogether, stacked.stack.count));
+  };
+  if (LayOutStack(stacked).has_value()) {
+    const std::int64_t products = fit(kPanelsOfStack * panel_bytes_, bytes);
+    return {products, static_cast<std::uint64_t>(products) * bytes, true};
+  }
+  const std::int64_t products =
+      SmallIssuer::IsSmall(one) ? fit(parts_.staging_bytes, one.block.inputs_bytes) : 1;
+  return {products, static_cast<std::uint64_t>(products) * bytes, false};
+}
+
 std::shared_ptr<SlicedWork> LaunchQueue::Cut(const DeviceWork& work, double slice_us) const {
+  if (!work.stack.is_one()) {
+    const StackLaunch launch = StackLaunchOf(work);
+    const std::int64_t each = std::min(launch.products, work.ProductsWithin(slice_us));
+    if (!launch.is_laid_out) return StackSlices::Make(work, each);
+    if (each == work.stack.count) return nullptr;
+    return std::make_shared<StackInParts>(parts_.large_issuer, work, each);
+  }
   // Each slice would decode all of the operand that is not cut.
   if (IsDequantized(work.problem)) return nullptr;
   if (PartCut parts = cutter_.Cut(work); !parts.panels.empty()) {
@@ -84,8 +112,16 @@ std::shared_ptr<SlicedWork> LaunchQueue::Cut(const DeviceWork& work, double slic
 }
 
 void LaunchQueue::Submit(DeviceLaunch launch, Device::Callback done) {
+  if (launch.form == BatchForm::kAlone && !launch.works.front().stack.is_one() &&
+      !LayOutStack(launch.works.front()).has_value()) {
+    const DeviceWork stacked = std::move(launch.works.front());
+    launch = DeviceLaunch::Group(ProductsOf(stacked, 0, stacked.stack.count));
+  }
   auto item = std::make_unique<Item>(std::move(launch), std::move(done), parts_.slots);
-  for (DeviceWork& work : item->launch.works) UseInPlace(panel_bytes_, cutter_, &work);
+  for (DeviceWork& work : item->launch.works) {
+    // A plane that stays on the device has one matrix, for all products of a stack.
+    if (work.stack.is_one()) UseInPlace(panel_bytes_, cutter_, &work);
+  }
   if (item->launch.form == BatchForm::kRows && !ReserveForRows(item.get())) {
     item->launch.form = BatchForm::kGroup;  // one by one: the same bits
   }
@@ -129,7 +165,7 @@ const std::vector<PreparedWork>& LaunchQueue::PreparedOf(Item* item) const {
 
 std::optional<IssuedWork> LaunchQueue::IssueQuickly(Item* item) const {
   const std::vector<DeviceWork>& works = item->launch.works;
-  if (item->launch.form == BatchForm::kSlice) return std::nullopt;
+  if (item->launch.form == BatchForm::kSlice || !works.front().stack.is_one()) return std::nullopt;
   if (item->launch.form == BatchForm::kRows) {
     DeviceWork joined;
     joined.problem = JoinedRows(works);
@@ -193,6 +229,13 @@ void LaunchQueue::IssueAlone(std::size_t index, Item* item) const {
     const auto attempt = [&] { return std::make_optional(issue()); };
     Append(IssueInTime(item->issued.last, attempt).value(), &item->issued);
   };
+  if (!work.stack.is_one()) {
+    const StackBlock layout = LayOutStack(work).value();
+    append([&] {
+      return parts_.large_issuer->IssueStack(work, layout, item->slot.get(), ring_.get());
+    });
+    return;
+  }
   PartCut parts = cutter_.Cut(work);
   if (parts.panels.empty()) {
     const PreparedWork& prepared = PreparedOf(item)[index];

@@ -1,12 +1,15 @@
 // Large works that go in several launches: what they keep between them.
 #pragma once
 
+#include <algorithm>
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "base/math.h"
 #include "server/device/cuda/launches/large_issuer.h"
 #include "server/device/cuda/launches/out_of_core.h"
 #include "server/device/device.h"
@@ -109,6 +112,30 @@ class WorkInPanels final : public SlicedCudaWork {
   // When it goes, all slices that were issued have ended: each holds the work.
   OwnedBlock block_;
   PiecesAhead ahead_;  // its count is constant
+};
+
+// A stack, some products a slice, which are laid out together.
+class StackInParts final : public SlicedCudaWork {
+ public:
+  // REQUIRES: LayOutStack() lays the stack out, and products_each >= 1.
+  StackInParts(const LargeIssuer* issuer, DeviceWork stacked, std::int64_t products_each)
+      : issuer_(issuer), stacked_(std::move(stacked)), products_each_(products_each) {}
+
+  int slices() const override {
+    return static_cast<int>(CeilOfRatio(stacked_.stack.count, products_each_));
+  }
+
+ private:
+  IssuedWork IssueNext(std::size_t slice, CudaSlot* slot, StagingRing* ring) override {
+    const std::int64_t begin = static_cast<std::int64_t>(slice) * products_each_;
+    const DeviceWork part =
+        PartOf(stacked_, begin, std::min(begin + products_each_, stacked_.stack.count));
+    return issuer_->IssueStack(part, LayOutStack(part).value(), slot, ring);
+  }
+
+  const LargeIssuer* const issuer_;
+  const DeviceWork stacked_;
+  const std::int64_t products_each_;
 };
 
 // A part each, of a work that the device's memory does not hold (out_of_core.h).

@@ -89,6 +89,42 @@ TEST_F(CudaSharedTest, PagesThatCannotBeLockedAreRefusedAndNothingStaysMapped) {
   EXPECT_EQ(cuda_->registered_bytes(), 0);
 }
 
+// Each product takes its own matrices, though one product's would be used in place.
+TEST_F(CudaSharedTest, AStackInMemoryOfTheDeviceIsCopiedThere) {
+  const std::string handle(64, 'h');
+  Start(1);
+  constexpr std::int64_t kCount = 5;
+  const Problem problem = MakeProblem(16, 16, 16, DataType::kF32, DataType::kF32);
+  const std::uint64_t plane = problem.a.size_bytes();
+  const std::uint64_t bytes = 3 * kCount * plane;
+  const std::unique_ptr<char, void (*)(void*)> memory(
+      static_cast<char*>(std::aligned_alloc(256, bytes)), std::free);
+  cuda_->ExportIpcMemory(handle, {memory.get(), bytes});
+  std::vector<Operands> products;
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    const Operands& each = products.emplace_back(problem, Distribution::kNormal, i);
+    std::memcpy(memory.get() + i * plane, each.a.data(), plane);
+    std::memcpy(memory.get() + (kCount + i) * plane, each.b.data(), plane);
+  }
+  {
+    auto region = Region::Open(CudaRegion{handle, 0, 0, bytes}, device_.get(), nullptr);
+    ASSERT_TRUE(region.ok()) << region.status();
+    char* const base = (*region)->mapping()->data();
+    DeviceWork work = MakeWork(problem, products.front());
+    work.stack = {kCount, 256, 256, 0, 0, 256};
+    Share(base, base + kCount * plane, nullptr, Access::kDevice, &work.buffers);
+    work.buffers.d = {{base + 2 * kCount * plane, kCount * plane, nullptr}};
+    work.buffers.d_access = Access::kDevice;
+    const DeviceResult result = Submit(std::move(work)).get();
+    ASSERT_TRUE(result.status.ok()) << result.status;
+  }
+  for (std::uint32_t i = 0; i < kCount; ++i) {
+    const char* const d = memory.get() + (2 * kCount + i) * plane;
+    products[i].d.assign(d, d + plane);
+    EXPECT_EQ(CompareWithReference(problem, products[i]), "") << i;
+  }
+}
+
 TEST_F(CudaSharedTest, MemoryOfTheDeviceIsUsedWhereItLies) {
   const std::string handle(64, 'h');
   for (std::uint64_t skip : {0, 4}) {  // aligned: in place; else copied on the device

@@ -1,0 +1,39 @@
+// Where the products of a stack lie in one block: a plane's matrices at equal distances, so that
+// each plane travels as one matrix and the kernel takes all products in one launch.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "kernels/gemm.h"
+#include "server/device/cuda/planes/landing.h"
+#include "server/device/launch.h"
+#include "server/device/planes.h"
+
+namespace gemmd {
+
+// One plane of all products: a matrix, or what goes with it.
+struct StackPlane {
+  MatrixLayout sent;
+  MatrixLayout landed;
+  AllocationLayout::Part part;
+  std::uint64_t step = 0;  // bytes from one product's to the next one's
+};
+
+struct StackBlock {
+  Problem landed;                            // of one product
+  Planes<std::optional<StackPlane>> planes;  // nothing: there is none, or it stays on the device
+  StackPlane d;
+  AllocationLayout::Part workspace;  // of one product: they are computed in turn or need none
+  std::uint64_t total_bytes = 0;
+
+  // The kernel's arguments for each product.
+  std::vector<Arguments> arguments(const DeviceWork& stacked, char* block) const;
+};
+
+// Nothing: the products have to be laid out one by one, because they do not follow each other, or
+// not at multiples of 256 bytes, or arrive transposed, padded or packed.
+std::optional<StackBlock> LayOutStack(const DeviceWork& stacked);
+
+}  // namespace gemmd
