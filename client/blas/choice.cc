@@ -23,7 +23,7 @@ bool Shape::operator==(const Shape& other) const { return FieldsOf(*this) == Fie
 std::size_t Choice::PlaceOf(const Shape& shape) {
   std::uint64_t hash =
       (shape.is_double ? 1 : 0) + (shape.transpose_a ? 2 : 0) + (shape.transpose_b ? 4 : 0);
-  for (const std::int64_t side : {shape.m, shape.n, shape.k}) {
+  for (const std::int64_t side : {shape.m, shape.n, shape.k, shape.count}) {
     // Fibonacci hashing: the upper bits depend on all of the lower ones.
     hash = (hash ^ static_cast<std::uint64_t>(side)) * 0x9E3779B97F4A7C15U;
     hash ^= hash >> 32;

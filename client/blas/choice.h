@@ -17,6 +17,7 @@ struct Shape {
   std::int64_t m = 0;
   std::int64_t n = 0;
   std::int64_t k = 0;
+  std::int64_t count = 1;  // of a batch
 
   bool operator==(const Shape& other) const;
 };

@@ -26,6 +26,18 @@ void Enter(const char* routine, const Gemm<T>& gemm, const typename Fortran<T, I
   MultiplyThereOrHere(gemm, FortranHere<T, Int>(names), call, here);
 }
 
+template <typename T, typename Int, typename ComputeHere>
+void Enter(const char* routine, const GemmBatch<T>& batch,
+           const typename Fortran<T, Int>::Names& names, ComputeHere here) {
+  const Gemm<T>& first = batch.first;
+  Call call(routine, Size(first.m), Size(first.n), Size(first.k), FlopsOf(batch), kKind<T>);
+  if (names.gemm.Find() == nullptr) {
+    call.Here(Why::kNoFortran);
+    return here();
+  }
+  MultiplyThereOrHere(batch, FortranHere<T, Int>(names), call, here);
+}
+
 // `halve(parts)` computes it by halves.
 template <typename T, typename Int, typename Routine, typename Halve, typename ComputeHere>
 void EnterByHalves(Call& call, const Routine& routine, const typename Fortran<T, Int>::Names& names,

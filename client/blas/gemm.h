@@ -12,6 +12,8 @@ enum class Op : char { kNone = 'N', kTranspose = 'T', kConjugate = 'C' };  // th
 // C := alpha op(A) op(B) + beta C, where op(A) is M x K and op(B) K x N.
 template <typename T>
 struct Gemm {
+  using Element = T;
+
   Op op_a = Op::kNone;
   Op op_b = Op::kNone;
   std::int64_t m = 0;
@@ -25,6 +27,26 @@ struct Gemm {
   T beta = T(0);
   T* c = nullptr;
   std::int64_t ldc = 0;
+};
+
+// Products of one shape: the matrices of product i lie i strides behind those of the first.
+template <typename T>
+struct GemmBatch {
+  using Element = T;
+
+  Gemm<T> first;
+  std::int64_t count = 1;
+  std::int64_t a_stride = 0;
+  std::int64_t b_stride = 0;
+  std::int64_t c_stride = 0;
+
+  Gemm<T> At(std::int64_t index) const {
+    Gemm<T> one = first;
+    one.a += index * a_stride;
+    one.b += index * b_stride;
+    one.c += index * c_stride;
+    return one;
+  }
 };
 
 // Returns whether rows fit a leading dimension.
@@ -41,6 +63,16 @@ bool IsProduct(const Gemm<T>& gemm) {
   return gemm.m > 0 && gemm.n > 0 && gemm.k > 0 && gemm.alpha != T(0) &&
          Fits(a_is_plain ? gemm.m : gemm.k, gemm.lda) &&
          Fits(b_is_plain ? gemm.k : gemm.n, gemm.ldb) && Fits(gemm.m, gemm.ldc);
+}
+
+// The server takes no more at once, and results that overlap depend on the order of the products.
+template <typename T>
+bool IsProduct(const GemmBatch<T>& batch) {
+  constexpr std::int64_t kMostProducts = 1 << 24;
+  const Gemm<T>& first = batch.first;
+  return IsProduct(first) && batch.count > 0 && batch.count <= kMostProducts &&
+         batch.a_stride >= 0 && batch.b_stride >= 0 &&
+         (batch.count == 1 || batch.c_stride >= first.ldc * (first.n - 1) + first.m);
 }
 
 template <typename T>
@@ -82,6 +114,16 @@ T Times(T a, T b) {
 template <typename T>
 double Flops(double m, double n, double k) {
   return (kIsComplex<T> ? 8 : 2) * m * n * k;
+}
+
+template <typename T>
+double FlopsOf(const Gemm<T>& gemm) {
+  return Flops<T>(static_cast<double>(gemm.m), static_cast<double>(gemm.n),
+                  static_cast<double>(gemm.k));
+}
+template <typename T>
+double FlopsOf(const GemmBatch<T>& batch) {
+  return static_cast<double>(batch.count) * FlopsOf(batch.first);
 }
 
 }  // namespace gemmd::blas

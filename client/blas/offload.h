@@ -67,9 +67,9 @@ class Call {
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
 
-  void There(std::int64_t bytes) {
+  void There(std::int64_t bytes, std::int64_t products) {
     record_.why = Why::kServer;
-    ++record_.products;
+    record_.products += products;
     record_.bytes += bytes;
   }
   void Here(Why why) {
@@ -84,22 +84,24 @@ class Call {
 
 // The bytes of a product's operands and result.
 inline std::int64_t BytesOf(const RealProduct& product) {
-  const std::int64_t elements =
-      product.m * product.k + product.k * product.n + product.m * product.n;
+  const std::int64_t a_count = product.a_batch_stride == 0 ? 1 : product.count;
+  const std::int64_t b_count = product.b_batch_stride == 0 ? 1 : product.count;
+  const std::int64_t elements = a_count * product.m * product.k + b_count * product.k * product.n +
+                                product.count * product.m * product.n;
   return elements * (product.is_double ? 8 : 4);
 }
 
 // Multiplies there, or by `here` where that does not pay or fails. C is written once the whole
-// product is here.
-template <typename T, typename Local, typename ComputeHere>
-void MultiplyThereOrHere(const Gemm<T>& gemm, const Local& local, Call& call, ComputeHere here) {
+// product is here. `Product` is a Gemm or a GemmBatch.
+template <typename Product, typename Local, typename ComputeHere>
+void MultiplyThereOrHere(const Product& gemm, const Local& local, Call& call, ComputeHere here) {
+  using T = typename Product::Element;
   if (!IsProduct(gemm)) {
     call.Here(Why::kNoProduct);
     return here();
   }
   Process& process = Process::Get();
-  const double flops = Flops<T>(static_cast<double>(gemm.m), static_cast<double>(gemm.n),
-                                static_cast<double>(gemm.k));
+  const double flops = FlopsOf(gemm);
   Why why = process.Decide(Described(gemm), flops, kKind<T>,
                            [&local] { return MeasureGflops<T>(local); });
   if (why != Why::kServer) {
@@ -119,7 +121,7 @@ void MultiplyThereOrHere(const Gemm<T>& gemm, const Local& local, Call& call, Co
   }
   Merge(static_cast<const T*>(answer.d()), gemm);
   process.Took(prepared.product, flops, Server::Clock::now() - begin);
-  call.There(BytesOf(prepared.product));
+  call.There(BytesOf(prepared.product), prepared.product.count);
 }
 
 // The parts of a routine that goes by halves (level3.h): squares may go there, the rest is local.

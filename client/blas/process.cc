@@ -12,8 +12,8 @@ namespace gemmd::blas {
 namespace {
 
 Shape ShapeOf(const RealProduct& product) {
-  return {product.is_double, product.transpose_a, product.transpose_b,
-          product.m,         product.n,           product.k};
+  return {product.is_double, product.transpose_a, product.transpose_b, product.m,
+          product.n,         product.k,           product.count};
 }
 
 }  // namespace
@@ -43,7 +43,7 @@ Why Process::Decide(const RealProduct& product, double flops, int kind,
     return Why::kForked;
   }
   const auto volume = static_cast<double>(product.m) * static_cast<double>(product.n) *
-                      static_cast<double>(product.k);
+                      static_cast<double>(product.k) * static_cast<double>(product.count);
   if (!is_always() && volume < kLeastVolume) return Why::kSmall;
   has_begun_ = true;
   if (const Why why = server_.Ready(); why != Why::kServer) return why;

@@ -26,6 +26,10 @@ struct RealProduct {
   std::int64_t a_stride = 0;  // elements from a row to the next
   const void* b = nullptr;
   std::int64_t b_stride = 0;
+  // The products of a batch, and the elements from one's operand to the next one's.
+  std::int64_t count = 1;
+  std::int64_t a_batch_stride = 0;
+  std::int64_t b_batch_stride = 0;
 };
 
 struct Free {
@@ -93,6 +97,16 @@ RealProduct Described(const Gemm<T>& gemm) {
   return product;
 }
 
+template <typename T>
+RealProduct Described(const GemmBatch<T>& batch) {
+  static_assert(!kIsComplex<T>);
+  RealProduct product = Described(batch.first);
+  product.count = batch.count;
+  product.a_batch_stride = batch.b_stride;
+  product.b_batch_stride = batch.a_stride;
+  return product;
+}
+
 inline Memory Allocate(std::int64_t rows, std::int64_t columns, std::size_t element_bytes) {
   return Memory(std::malloc(static_cast<std::size_t>(rows) * static_cast<std::size_t>(columns) *
                             element_bytes));
@@ -119,6 +133,13 @@ Prepared Prepare(const Gemm<T>& gemm) {
   return prepared;
 }
 
+template <typename T>
+Prepared Prepare(const GemmBatch<T>& batch) {
+  Prepared prepared;
+  prepared.product = Described(batch);
+  return prepared;
+}
+
 // C := alpha D + beta C, where D is N rows of M. With beta 0 it reads nothing of C. A factor of 1
 // multiplies nothing: with an infinite part of a complex number that would make a NaN.
 template <typename T>
@@ -138,6 +159,13 @@ void Merge(const T* d, const Gemm<T>& gemm) {
         to[m] = before + (scales_d ? Times(gemm.alpha, from[m]) : from[m]);
       }
     }
+  }
+}
+
+template <typename T>
+void Merge(const T* d, const GemmBatch<T>& batch) {
+  for (std::int64_t i = 0; i < batch.count; ++i) {
+    Merge(d + i * batch.first.m * batch.first.n, batch.At(i));
   }
 }
 

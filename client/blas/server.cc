@@ -68,6 +68,11 @@ struct Request {
     options.transpose_a = product.transpose_a;
     options.transpose_b = product.transpose_b;
     options.timeout_ms = timeout_ms;
+    if (product.count > 1) {
+      options.batch_count = product.count;
+      options.a_batch_stride = product.a_batch_stride;
+      options.b_batch_stride = product.b_batch_stride;
+    }
     if (!product.is_double) options.kernel = settings.kernel;
   }
   Request(const Request&) = delete;

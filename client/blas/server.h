@@ -25,7 +25,8 @@ class Answer {
   Answer& operator=(Answer&&) = delete;
 
   Why why() const { return why_; }
-  // M rows of N, contiguous. REQUIRES: why() is kServer.
+  // M rows of N, contiguous; of a batch one product's behind the other's. REQUIRES: why() is
+  // kServer.
   const void* d() const { return d_; }
 
  private:

@@ -7,6 +7,7 @@
 // input, each of which it answers by one line:
 //
 //   products N      N calls of several routines, all results checked: "right N, here H"
+//   batches N       N batches, of either interface: "right N, here H"
 //   large N SIDE    N calls of dgemm of that side, likewise
 //   threads T N     so many at a time on T threads: "right N, here H"
 //   bits N          one product N times beside three threads of others: "equal N"
@@ -151,6 +152,82 @@ bool IsRight(std::int64_t i, Call call) {
   Plainly(gemm);
   // By bytes: padding has NaN, and -0 is what a sum of such numbers never is.
   return std::memcmp(plain.data(), c.data(), plain.size() * sizeof(T)) == 0;
+}
+
+template <typename T>
+void CallBatch(const GemmBatch<T>& batch) {
+  const Gemm<T>& one = batch.first;
+  const auto int_of = [](std::int64_t value) { return static_cast<std::int32_t>(value); };
+  const std::int32_t m = int_of(one.m), n = int_of(one.n), k = int_of(one.k);
+  const std::int32_t lda = int_of(one.lda), ldb = int_of(one.ldb), ldc = int_of(one.ldc);
+  const std::int32_t a_stride = int_of(batch.a_stride), b_stride = int_of(batch.b_stride);
+  const std::int32_t c_stride = int_of(batch.c_stride), count = int_of(batch.count);
+  const char op_a = static_cast<char>(one.op_a);
+  const char op_b = static_cast<char>(one.op_b);
+  using I = const std::int32_t*;
+  using Function = void(const char*, const char*, I, I, I, const T*, const T*, I, I, const T*, I, I,
+                        const T*, T*, I, I, I);
+  Called<Function>(sizeof(T) == 8 ? "dgemm_batch_strided_" : "sgemm_batch_strided_")(
+      &op_a, &op_b, &m, &n, &k, &one.alpha, one.a, &lda, &a_stride, one.b, &ldb, &b_stride,
+      &one.beta, one.c, &ldc, &c_stride, &count);
+}
+
+// Row-major, of the transposes.
+void CallCblasBatch(const GemmBatch<double>& batch) {
+  using I = std::int64_t;
+  using Function = void(int, int, int, I, I, I, double, const double*, I, I, const double*, I, I,
+                        double, double*, I, I, I);
+  const auto word = [](Op op) { return op == Op::kNone ? 111 : op == Op::kTranspose ? 112 : 113; };
+  const Gemm<double>& one = batch.first;
+  Called<Function>("scipy_cblas_dgemm_batch_strided64_")(
+      101, word(one.op_b), word(one.op_a), one.n, one.m, one.k, one.alpha, one.b, one.ldb,
+      batch.b_stride, one.a, one.lda, batch.a_stride, one.beta, one.c, one.ldc, batch.c_stride,
+      batch.count);
+}
+
+// A batch by `call`, compared as a product is, gaps included.
+template <typename T, typename Call>
+bool IsRightBatch(std::int64_t i, Call call) {
+  GemmBatch<T> batch;
+  batch.count = 2 + i % 5;
+  Gemm<T>& one = batch.first;
+  one.op_a = i % 2 == 0 ? Op::kNone : Op::kTranspose;
+  one.op_b = i / 2 % 2 == 0 ? Op::kNone : Op::kTranspose;
+  one.m = 1 + i * 7 % 11;
+  one.n = 1 + i * 5 % 13;
+  one.k = 1 + i * 3 % 9;
+  one.alpha = T(1 + i % 3);
+  one.beta = T(i % 2);
+  one.lda = 1 + (one.op_a == Op::kNone ? one.m : one.k);
+  one.ldb = 2 + (one.op_b == Op::kNone ? one.k : one.n);
+  one.ldc = one.m;
+  batch.a_stride = i % 4 == 3 ? 0 : one.lda * 16 + 1;
+  batch.b_stride = one.ldb * 16;
+  batch.c_stride = one.ldc * one.n + i % 3;
+  const auto a = Numbers<T>(batch.count * (one.lda * 16 + 1), i);
+  const auto b = Numbers<T>(batch.count * one.ldb * 16, i + 1);
+  auto c = Numbers<T>(batch.count * batch.c_stride, i + 2);
+  auto plain = c;
+  one.a = a.data();
+  one.b = b.data();
+  one.c = c.data();
+  call(batch);
+  one.c = plain.data();
+  for (std::int64_t k = 0; k < batch.count; ++k) Plainly(batch.At(k));
+  return plain == c;
+}
+
+void Batches(std::int64_t count) {
+  std::int64_t right = 0;
+  calls_of_plain();
+  for (std::int64_t i = 0; i < count; ++i) {
+    bool is_right = false;
+    if (i % 3 == 0) is_right = IsRightBatch<float>(i, CallBatch<float>);
+    if (i % 3 == 1) is_right = IsRightBatch<double>(i, CallBatch<double>);
+    if (i % 3 == 2) is_right = IsRightBatch<double>(i, CallCblasBatch);
+    if (is_right) ++right;
+  }
+  std::cout << "right " << right << ", here " << calls_of_plain() << '\n';
 }
 
 // Row-major, of the transpose.
@@ -400,6 +477,8 @@ bool Obey(const std::string& line) {
   words >> first >> second;
   if (command == "products") {
     Products(first, true);
+  } else if (command == "batches") {
+    Batches(first);
   } else if (command == "large") {
     Large(static_cast<int>(first), static_cast<int>(second));
   } else if (command == "threads") {

@@ -96,6 +96,21 @@ void scipy_cblas_dgemm64_(int layout, int op_a, int op_b, std::int64_t m, std::i
   }
 }
 
+// The one function of batches that it has: a call, however many products.
+void scipy_cblas_dgemm_batch_strided64_(int layout, int op_a, int op_b, std::int64_t m,
+                                        std::int64_t n, std::int64_t k, double alpha,
+                                        const double* a, std::int64_t lda, std::int64_t a_stride,
+                                        const double* b, std::int64_t ldb, std::int64_t b_stride,
+                                        double beta, double* c, std::int64_t ldc,
+                                        std::int64_t c_stride, std::int64_t count) {
+  const long before = calls;
+  for (std::int64_t i = 0; i < count; ++i) {
+    scipy_cblas_dgemm64_(layout, op_a, op_b, m, n, k, alpha, a + i * a_stride, lda,
+                         b + i * b_stride, ldb, beta, c + i * c_stride, ldc);
+  }
+  calls = before + 1;
+}
+
 #define PLAIN_SYRK(name, Int)                                                                      \
   void name(const char* triangle, const char* op, const Int* n, const Int* k, const double* alpha, \
             const double* a, const Int* lda, const double* beta, double* c, const Int* ldc,        \

@@ -156,6 +156,18 @@ TEST_F(PreloadTest, EveryProductGoesThere) {
       << said;
 }
 
+TEST_F(PreloadTest, ABatchIsOneRequest) {
+  Caller caller({Server(server_->address()), kAlways, kReport});
+  EXPECT_EQ("right 30, here 0", caller.Ask("batches 30"));
+  EXPECT_NE(std::string::npos, caller.End().find("gemmd_blas: the server computed 120 products\n"));
+}
+
+// One in three of them by the function that this machine has, the others product by product.
+TEST_F(PreloadTest, ABatchIsComputedHereByWhatThereIs) {
+  Caller caller({Server(server_->address()), "GEMMD_BLAS_MODE=never"});
+  EXPECT_EQ("right 30, here 90", caller.Ask("batches 30"));
+}
+
 TEST_F(PreloadTest, CallsThatAreNoProductsGoToThisMachine) {
   Caller caller({Server(server_->address()), kAlways, kReport});
   EXPECT_EQ("edges right 7, refused 4", caller.Ask("edges"));

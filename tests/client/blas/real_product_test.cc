@@ -32,11 +32,50 @@ std::vector<R> Served(const RealProduct& product) {
   return d;
 }
 
+TEST(RealProductTest, ABatchHasTheStridesOfItsOperandsAndIsMergedOneByOne) {
+  std::vector<float> c(10, 1);
+  GemmBatch<float> batch;
+  batch.first.m = 2;
+  batch.first.n = batch.first.k = 1;
+  batch.first.beta = 3;
+  batch.first.c = c.data();
+  batch.first.lda = batch.first.ldc = 2;
+  batch.first.ldb = 1;
+  batch.count = 3;
+  batch.a_stride = 7;
+  batch.c_stride = 4;
+  EXPECT_TRUE(IsProduct(batch));
+  const RealProduct product = Described(batch);
+  EXPECT_EQ(3, product.count);
+  EXPECT_EQ(0, product.a_batch_stride);  // the transposed product's A is B
+  EXPECT_EQ(7, product.b_batch_stride);
+  const std::vector<float> d = {10, 20, 30, 40, 50, 60};
+  Merge(d.data(), batch);
+  EXPECT_EQ((std::vector<float>{13, 23, 1, 1, 33, 43, 1, 1, 53, 63}), c);
+}
+
+TEST(RealProductTest, ResultsThatOverlapAndStridesThatGoBackAreForThisMachine) {
+  GemmBatch<float> batch;
+  batch.first.m = batch.first.n = batch.first.k = 2;
+  batch.first.lda = batch.first.ldb = batch.first.ldc = 2;
+  batch.count = 2;
+  batch.c_stride = 4;
+  EXPECT_TRUE(IsProduct(batch));
+  batch.c_stride = 3;
+  EXPECT_FALSE(IsProduct(batch));
+  batch.c_stride = 4;
+  batch.a_stride = -4;
+  EXPECT_FALSE(IsProduct(batch));
+  batch.a_stride = 0;
+  batch.count = 0;
+  EXPECT_FALSE(IsProduct(batch));
+}
+
 template <typename T>
-class RealProductTest : public ::testing::Test {};
+class RealProductTypesTest : public ::testing::Test {};
 
 using Types = ::testing::Types<float, double, std::complex<float>, std::complex<double>>;
-TYPED_TEST_SUITE(RealProductTest, Types);
+TYPED_TEST_SUITE(RealProductTypesTest, Types);
 
 template <typename T>
 T Digit(std::int64_t i) {
@@ -62,7 +101,7 @@ void GoThere(const Gemm<T>& gemm) {
   Merge(reinterpret_cast<const T*>(d.data()), gemm);
 }
 
-TYPED_TEST(RealProductTest, EveryPairOfOperations) {
+TYPED_TEST(RealProductTypesTest, EveryPairOfOperations) {
   using T = TypeParam;
   constexpr std::int64_t kM = 5;
   constexpr std::int64_t kN = 3;
@@ -88,7 +127,7 @@ TYPED_TEST(RealProductTest, EveryPairOfOperations) {
   }
 }
 
-TYPED_TEST(RealProductTest, BetaZeroReadsNothingOfC) {
+TYPED_TEST(RealProductTypesTest, BetaZeroReadsNothingOfC) {
   using T = TypeParam;
   const std::vector<T> ones(4, T(1));
   std::vector<T> c(4, T(std::numeric_limits<Real<T>>::quiet_NaN()));
