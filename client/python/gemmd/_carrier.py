@@ -185,6 +185,7 @@ class Carried:
             channels=options.channels,
             chunk_bytes=options.chunk_bytes,
             timeout_us=timeout_us,
+            d_count=0 if encoded.options.batch is None else encoded.products,
         )
         self._keeps = encoded
 
@@ -202,8 +203,12 @@ class Carried:
                 ctypes.c_void_p(number),
                 ctypes.byref(self._call),
             )
-        except BaseException:
+        except BaseException as error:
             del _under_way[number]
+            if isinstance(error, errors.InvalidArgument) and error.field == "encoded.size":
+                raise errors.Unimplemented(
+                    f"d_count is {self._request.d_count}, and libgemmd is older than batches of products: {error}"
+                ) from None
             raise
 
     def _place(self, encoded: Encoded) -> int | None:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from gemmd import _framing
 from gemmd._header import OPERANDS, OperandSpec, Options, Place, TraceHeaders, header_bytes
 from gemmd._layout import Array, Plane
-from gemmd.errors import Internal
+from gemmd.errors import Error, Internal, Unimplemented
 
 _D = OPERANDS["D"]
 _HEADER = 1  # MatmulRequest.header
@@ -24,11 +24,13 @@ class PlaneBytes(NamedTuple):
 
 
 class Encoded:
-    """One product of two matrices.
+    """One product of two matrices, or a batch of them.
 
     specs: makes the operands' specs and the output's place; called for each attempt, because a region that was
         lost has another id, and a name may have gone to a matrix that is stored otherwise.
-    d: the result's matrix, None where it stays on the server or is in a region; `target` its bytes.
+    expected: D's plane, or that of each result of a batch.
+    d: the result's matrix, or those of a batch; `target` its bytes. None where it stays on the server or is in a
+        region.
     keeps: whatever must live as long as this: arrays, regions, sources.
     is_callers: `d` is the caller's own array. shared_at: the address of D that the server writes.
     """
@@ -64,6 +66,11 @@ class Encoded:
         """MatmulHeader's bytes."""
         operands, output = self.specs()
         return header_bytes(operands, self.options, output)
+
+    @property
+    def products(self) -> int:
+        """How many there are."""
+        return 1 if self.options.batch is None else self.options.batch.products
 
     @property
     def result_bytes(self) -> int:
@@ -163,8 +170,16 @@ class Assembly:
         """Every byte has come."""
         return self._left == 0
 
-    def check(self, d: Any) -> Internal | None:
-        """What is wrong with the Plane that the server says D is."""
+    def check(self, receipt: Any, d: Any) -> Error | None:
+        """What is wrong with how many products the server made, or with the Plane that it says D is.
+
+        Unimplemented: it is older than batches, and computed the first product alone.
+        """
+        encoded = self._encoded
+        if encoded.options.batch is not None and receipt.products != encoded.products:
+            return _older(encoded, f"it computed {max(1, receipt.products)}")
+        if self._encoded.options.keep is not None:
+            return None
         e = self._expected
         if (d.type, d.rows, d.columns, d.order) == (e.type, e.rows, e.columns, e.order) and (
             d.leading_dimension in (0, e.columns if e.order == 0 else e.rows)
@@ -187,6 +202,21 @@ class Assembly:
         self._left -= size
         self._encoded.moved_bytes += size
         return None
+
+
+def refusal_of(encoded: Encoded, error: Error) -> Error:
+    """The error that a server answered with; Unimplemented where it is of one that is older than batches.
+
+    Such a server counts the bytes of one matrix where those of a stack come, which were counted on this side.
+    """
+    is_of_bytes = error.code == "INVALID_ARGUMENT" and error.message.startswith("payload of ")
+    return _older(encoded, error.message) if is_of_bytes and encoded.options.batch is not None else error
+
+
+def _older(encoded: Encoded, why: str) -> Unimplemented:
+    return Unimplemented(
+        f"batch.count is {encoded.products}, and the server is older than batches of products: {why}"
+    )
 
 
 def bad_response(why: str) -> Internal:

@@ -74,6 +74,7 @@ class Engine:
         self.max_channels = min(8, usable_cpus())
         self.bytes_per_s = 0.0
         self.can_stream = True
+        self.can_batch = True
         self._lock = threading.Lock()
         self._calls: set[Call] = set()
         self._closed = False
@@ -420,6 +421,7 @@ class Call:
     def _fail(self, error: errors.Error, pushback: Pushback) -> None:
         if self._done is None:
             return
+        error = _encoded.refusal_of(self._encoded, error)
         may_refill = error.code in ("NOT_FOUND", "INVALID_ARGUMENT")
         if may_refill and self._refill is not None and self._refills < _MOST_REFILLS:
             self._refills += 1
@@ -478,12 +480,10 @@ class Call:
         done(outcome, error)
 
 
-def _placed(encoded: Encoded, response: Any, chunks: list[_framing.Chunk]) -> errors.Internal | None:
+def _placed(encoded: Encoded, response: Any, chunks: list[_framing.Chunk]) -> errors.Error | None:
     """Copies the one call's result to where it belongs; what is wrong with it, if anything."""
-    if encoded.target is None:
-        return None
     assembly = Assembly(encoded)
-    wrong = assembly.check(response.d)
+    wrong = assembly.check(response.receipt, response.d)
     for chunk in chunks:
         wrong = wrong or assembly.place(chunk.operand, chunk.plane, chunk.offset, chunk.data)
     if wrong is None and not assembly.is_whole:

@@ -52,6 +52,16 @@ class TraceHeaders(NamedTuple):
 NO_TRACE = TraceHeaders()
 
 
+class Batch(NamedTuple):
+    """StridedBatch in gemm.proto; the results follow each other."""
+
+    products: int
+    a_stride: int = 0  # elements; 0: all products take one matrix
+    b_stride: int = 0
+    c_stride: int = 0
+    bias_stride: int = 0
+
+
 class Options(NamedTuple):
     """What a product is asked with, besides its operands. `keep` is a lease in seconds, -1 for the default."""
 
@@ -69,6 +79,7 @@ class Options(NamedTuple):
     trace: TraceHeaders = NO_TRACE
     transpose_a: bool = False
     transpose_b: bool = False
+    batch: Batch | None = None
 
 
 def seconds_into(seconds: float, duration: Any) -> None:
@@ -150,6 +161,10 @@ def header_message(operands: tuple[OperandSpec | None, ...], options: Options, o
         header.keep_result.SetInParent()
         if options.keep >= 0:
             seconds_into(options.keep, header.keep_result.lease)
+    if options.batch is not None:
+        batch = header.batch
+        batch.count, *strides = options.batch
+        batch.a_stride, batch.b_stride, batch.c_stride, batch.bias_stride = strides
     if output is not None:
         header.output.region, header.output.offset_bytes = output.name, output.offset
     return header

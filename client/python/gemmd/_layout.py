@@ -82,6 +82,44 @@ def lay_out(x: Array, element: ElementType) -> Laid:
     return _packed(np.ascontiguousarray(x), Plane(element.number, rows, columns))
 
 
+def lay_out_stack(x: Array, element: ElementType) -> tuple[Laid, int]:
+    """Matrices of one shape, count x rows x columns: the plane of one with the bytes of all, and its stride.
+
+    The stride is the elements from one matrix to the next. They are sent from where they lie as lay_out() sends
+    one; matrices may overlap, or lie beside each other in the same lines.
+    """
+    count, rows, columns = x.shape
+    if x.size == 0:  # K is 0
+        return lay_out(x[0], element), 0
+    size = x.itemsize
+    stride, rest = divmod(x.strides[0], size)
+    for order, lines in ((ROW_MAJOR, x[0]), (COLUMN_MAJOR, x[0].T)):
+        leading = _leading_dimension(lines)
+        if leading is None or stride <= 0 or rest:
+            continue
+        outer, inner = lines.shape
+        span = (count - 1) * stride + (outer - 1) * leading + inner
+        if span <= _MOST_STRETCH * x.size:
+            flat = np.lib.stride_tricks.as_strided(lines, (span,), (size,), writeable=False)
+            plane = Plane(element.number, rows, columns, order, 0 if leading == inner else leading)
+            return Laid(plane, _bytes_of(flat), flat), stride
+    packed = np.ascontiguousarray(x)
+    return _packed(packed, Plane(element.number, rows, columns)), rows * columns
+
+
+def _leading_dimension(lines: Array) -> int | None:
+    """Elements from one line to the next; None: the elements of a line do not lie one after another."""
+    inner: int
+    outer, inner = lines.shape
+    stride, step = lines.strides
+    if inner > 1 and step != lines.itemsize:
+        return None
+    if outer == 1:
+        return inner
+    leading = stride // lines.itemsize
+    return leading if leading * lines.itemsize == stride and leading >= inner else None
+
+
 def lay_out_packed(x: Array, element: ElementType) -> Laid:
     """As lay_out(), but tightly packed, as an upload must be."""
     if not (x.flags.c_contiguous or x.flags.f_contiguous):
@@ -100,11 +138,13 @@ def lay_out_codes(flat: Array, plane: Plane) -> Laid:
 
 
 def writable_bytes(d: Array) -> tuple[int, memoryview] | None:
-    """The order of a result's matrix and its bytes, where they lie packed; None: receive it elsewhere."""
+    """The order of a result's matrix, or of each of a stack, and the bytes of all, where they lie packed.
+
+    None: receive it elsewhere.
+    """
     if not d.flags.writeable or not d.flags.aligned:
         return None
-    if d.flags.c_contiguous:
-        return ROW_MAJOR, _bytes_of(d.reshape(-1))
-    if d.flags.f_contiguous:
-        return COLUMN_MAJOR, _bytes_of(d.T.reshape(-1))
+    for order, lines in ((ROW_MAJOR, d), (COLUMN_MAJOR, d.swapaxes(-1, -2))):
+        if lines.flags.c_contiguous:
+            return order, _bytes_of(lines.reshape(-1))
     return None

@@ -90,6 +90,7 @@ class EncodedMatmul(ctypes.Structure):
         ("channels", c_int32),
         ("chunk_bytes", c_int64),
         ("timeout_us", c_int64),
+        ("d_count", c_int64),
     )
 
 

@@ -41,6 +41,12 @@ def of_array(x: Array, is_packed: bool) -> Planes:
     return Planes([(DATA, lay_out(x, types.of_dtype(x.dtype)))])
 
 
+def of_stack(x: Array) -> tuple[Planes, int]:
+    """Of plain matrices, count x rows x columns, and the elements from one to the next."""
+    laid, stride = _layout.lay_out_stack(x, types.of_dtype(x.dtype))
+    return Planes([(DATA, laid)]), stride
+
+
 def of_quantized(x: Quantized, is_left: bool | None, is_packed: bool) -> Planes:
     """Of a quantized one as the left or the right factor; None: as whichever it may be, the right one if both.
 

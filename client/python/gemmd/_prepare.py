@@ -1,15 +1,16 @@
-"""From what matmul() is given to products of two matrices that can be sent.
+"""From what matmul() is given to products that can be sent.
 
 Shapes follow numpy.matmul: of arrays with more than two dimensions the last two are the matrices, and the others
-are broadcast. Where the right factor is one matrix, all of the left one's rows are one product.
+are broadcast. Where the right factor is one matrix, all of the left one's rows are one product; else the products
+are a batch, which is one request too.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from gemmd._header import (
     DETERMINISM,
     OPERANDS,
     PRIORITIES,
+    Batch,
     OperandSpec,
     Options,
     Place,
@@ -68,6 +70,7 @@ class Prepared:
     d: what they are written into, of the shape that they need; None where they stay on the server.
     shape: what the caller sees.
     out: where they have to be in the end, if that is not d.
+    alone: makes the products of a batch one by one, for a server that does not take it.
     """
 
     encoded: Sequence[Encoded]
@@ -75,6 +78,7 @@ class Prepared:
     shape: tuple[int, ...]
     out: Array | None
     element: ElementType
+    alone: Callable[[], Sequence[Encoded]] | None = None
 
 
 def prepare(regions: Regions, a: Any, b: Any, asked: Asked) -> Prepared:
@@ -104,8 +108,10 @@ def prepare(regions: Regions, a: Any, b: Any, asked: Asked) -> Prepared:
     in_place = out if out is not None and may_be_written(out, left, right, c, bias) else None
     work, region, is_in_place = _target(regions, in_place, full, element)
     maker = _Maker(regions, options, element, region, is_in_place)
-    encoded = _products(maker, left, right, c, bias, work)
-    return Prepared(encoded, work, visible, None if is_in_place else out, element)
+    made = _Products(maker, left, right, c, bias, work)
+    is_batch, encoded = made.in_one()
+    alone = made.alone if is_batch else None
+    return Prepared([encoded], work, visible, None if is_in_place else out, element, alone)
 
 
 def _result_type(left: Matrix, right: Matrix, asked: Asked) -> ElementType:
@@ -235,44 +241,74 @@ def _target(
     """
     if out is not None:
         work = out.reshape(full) if out.flags.c_contiguous else out
-        if work.shape == full:
-            first = work[(0,) * (len(full) - 2)]
-            if _layout.writable_bytes(first) is not None:
-                is_one = len(full) == 2 or work.flags.c_contiguous
-                region = regions.find(_layout.address_of(first), work.nbytes) if is_one else None
-                return work, region, True
+        if work.shape == full and _layout.writable_bytes(work) is not None:
+            return work, regions.find(_layout.address_of(work), work.nbytes), True
     return np.empty(full, element.dtype), None, False
 
 
-def _products(maker: _Maker, left: Matrix, right: Matrix, c: Any, bias: Any, work: Array) -> Sequence[Encoded]:
-    batch = work.shape[:-2]
-    if not batch:
-        return [maker.encode(left, right, c, bias, work)]
-    if isinstance(c, Resident):
-        raise ValueError("a resident c goes with one product, not with a batch")
-    m, k = left.shape[-2:]
-    if math.prod(right.shape[:-2]) == 1 and isinstance(left, np.ndarray) and work.flags.c_contiguous:
-        rows = math.prod(batch) * m
-        one = right.reshape(right.shape[-2:]) if isinstance(right, np.ndarray) else right
-        many = np.broadcast_to(left, (*batch, m, k)).reshape(rows, k)
-        addend = None if c is None else c.reshape(rows, work.shape[-1])
-        return [maker.encode(many, one, addend, bias, work.reshape(rows, work.shape[-1]))]
-    many_left = np.broadcast_to(left, (*batch, *left.shape[-2:])) if isinstance(left, np.ndarray) else None
-    many_right = np.broadcast_to(right, (*batch, *right.shape[-2:])) if isinstance(right, np.ndarray) else None
-    return [
-        maker.encode(
-            left if many_left is None else many_left[at],
-            right if many_right is None else many_right[at],
-            None if c is None else c[at],
-            bias,
-            work[at],
+class _Products(NamedTuple):
+    """What is to be computed into `work`, of the full shape: (..., M, N)."""
+
+    maker: _Maker
+    left: Matrix
+    right: Matrix
+    c: Any
+    bias: Any
+    work: Array
+
+    def in_one(self) -> tuple[bool, Encoded]:
+        """All in one request, and whether that is a batch."""
+        batch, (m, n) = self.work.shape[:-2], self.work.shape[-2:]
+        count = math.prod(batch)
+        if count > 1 and isinstance(self.left, np.ndarray) and self._is_one_of_many_rows():
+            rows, k = count * m, self.left.shape[-1]
+            many = np.broadcast_to(self.left, (*batch, m, k)).reshape(rows, k)
+            c = None if self.c is None else self.c.reshape(rows, n)
+            work = self.work.reshape(rows, n)
+            return False, self.maker.encode(many, _of_batch(self.right, batch), c, self.bias, work)
+        left, right, c = (_of_batch(each, batch) for each in (self.left, self.right, self.c))
+        work = self.work.reshape(*([count] if count > 1 else []), m, n)
+        return count > 1, self.maker.encode(left, right, c, self.bias, work)
+
+    def _is_one_of_many_rows(self) -> bool:
+        """Of one right factor, where a row's bits depend on no others: determinism="fast" does not say that."""
+        return (
+            math.prod(self.right.shape[:-2]) == 1
+            and not isinstance(self.c, Resident)
+            and self.work.flags.c_contiguous
+            and self.maker.is_batch_invariant
         )
-        for at in np.ndindex(*batch)
-    ]
+
+    def alone(self) -> Sequence[Encoded]:
+        """Each product in a request of its own."""
+        batch = self.work.shape[:-2]
+        left, right, c = (
+            np.broadcast_to(each, (*batch, *each.shape[-2:])) if isinstance(each, np.ndarray) else each
+            for each in (self.left, self.right, self.c)
+        )
+        return [
+            self.maker.encode(_at(left, at), _at(right, at), _at(c, at), self.bias, self.work[at])
+            for at in np.ndindex(*batch)
+        ]
+
+
+def _at(x: Any, at: tuple[int, ...]) -> Any:
+    return x[at] if isinstance(x, np.ndarray) else x
+
+
+def _of_batch(x: Any, batch: tuple[int, ...]) -> Any:
+    """Of an array its matrices, count x rows x columns, or the one that all products take; the rest as it is."""
+    if not isinstance(x, np.ndarray):
+        return x
+    shape = x.shape[-2:]
+    if all(size == 1 or stride == 0 for size, stride in zip(x.shape[:-2], x.strides[:-2], strict=True)):
+        return x[(0,) * (x.ndim - 2)]
+    # A view where one stride walks the batch, else a copy.
+    return np.broadcast_to(x, (*batch, *shape)).reshape(math.prod(batch), *shape)
 
 
 class _Maker:
-    """Makes one product of two matrices at a time, all with the same options."""
+    """Makes requests of products, all with the same options."""
 
     def __init__(
         self, regions: Regions, options: Options, element: ElementType, region: Region | None, is_callers: bool
@@ -283,11 +319,18 @@ class _Maker:
         self._region = region
         self._is_callers = is_callers  # D is their own array
 
+    @property
+    def is_batch_invariant(self) -> bool:
+        return self._options.determinism == DETERMINISM["batch_invariant"]
+
     def encode(self, a: Matrix, b: Matrix, c: Any, bias: Any, d: Array | None) -> Encoded:
+        """One product, or as many as d has matrices. Arrays of three dimensions have a matrix for each."""
         planes: list[PlaneBytes] = []
         keeps: list[Any] = []
+        strides: list[int] = []
         parts = [
-            self._operand(x, name, planes, keeps) for x, name in ((a, "A"), (b, "B"), (c, "C"), (bias, "BIAS"))
+            self._operand(x, name, planes, keeps, strides)
+            for x, name in ((a, "A"), (b, "B"), (c, "C"), (bias, "BIAS"))
         ]
         order = _layout.ROW_MAJOR
         target: memoryview | None = None
@@ -303,6 +346,8 @@ class _Maker:
         options = self._options
         if order != _layout.ROW_MAJOR or any(transposes):
             options = options._replace(output_order=order, transpose_a=transposes[0], transpose_b=transposes[1])
+        if d is not None and d.ndim > 2:
+            options = options._replace(batch=Batch(d.shape[0], *strides))
         region = self._region
         is_shared = region is not None
         if region is not None:
@@ -316,8 +361,12 @@ class _Maker:
         written = None if is_shared else d
         return Encoded(specs, options, planes, expected, written, inner, tuple(keeps), self._is_callers, address)
 
-    def _operand(self, x: Any, name: str, planes: list[PlaneBytes], keeps: list[Any]) -> Any:
-        """What makes the operand's spec; inline planes are added to `planes`."""
+    def _operand(self, x: Any, name: str, planes: list[PlaneBytes], keeps: list[Any], strides: list[int]) -> Any:
+        """What makes the operand's spec; inline planes are added to `planes`, and its stride to `strides`."""
+        stride = 0
+        if isinstance(x, np.ndarray) and x.ndim > 2:
+            made, stride = _planes.of_stack(x)
+        strides.append(stride)
         if x is None:
             return None
         if isinstance(x, Resident | Transposed):
@@ -330,7 +379,7 @@ class _Maker:
             return lambda: spec
         if isinstance(x, Quantized):
             made = _planes.of_quantized(x, name == "A", is_packed=False)
-        else:
+        elif x.ndim == 2:
             made = _planes.of_array(x, is_packed=False)
         keeps.append(made)
         spec = made.spec()

@@ -1,15 +1,17 @@
-"""Prepared products under way: one, or a batch of which some are in flight at a time."""
+"""Prepared products under way: one request, or a batch's one by one, of which some are in flight at a time."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from gemmd import _fork, errors
+from gemmd._encoded import Encoded
 from gemmd._engine import Call, Engine, Outcome
 from gemmd._header import OperandSpec
 from gemmd._prepare import Prepared
@@ -45,22 +47,27 @@ class Running:
         _fork.guard()
         self._engine = engine
         self._regions = regions
-        self._prepared = prepared
         self._end = Deadline(seconds)
         self._told: Told | None = told
         self._route = route
         self._begun = begun
         self._lock = threading.Lock()
+        self._calls: dict[int, Call] = {}
+        self._put(prepared)
+
+    def _put(self, prepared: Prepared) -> None:
+        self._prepared = prepared
         self._outcomes: list[Any] = [None] * len(prepared.encoded)
         self._next = 0
         self._left = len(prepared.encoded)
-        self._calls: dict[int, Call] = {}
 
     def start(self, here: bool = False) -> Call | None:
         """Begins. Where `here`, returns the only call if its first attempt is left to this thread, by run()."""
         if not self._prepared.encoded:
             self._finish(None)
             return None
+        if not self._engine.can_batch and self._prepared.alone is not None:
+            self._put(replace(self._prepared, encoded=self._prepared.alone(), alone=None))
         here = here and len(self._prepared.encoded) == 1
         left = None
         for _ in range(min(_WINDOW, len(self._prepared.encoded))):
@@ -69,9 +76,11 @@ class Running:
 
     def meter(self, progress: Progress) -> Meter:
         """Tells of its bytes."""
-        every = self._prepared.encoded
-        total = sum(each.payload_bytes + each.result_bytes for each in every)
-        return Meter(progress, "product", lambda: sum(each.moved_bytes for each in every), lambda: total)
+
+        def total() -> int:
+            return sum(each.payload_bytes + each.result_bytes for each in self._prepared.encoded)
+
+        return Meter(progress, "product", lambda: sum(each.moved_bytes for each in self._prepared.encoded), total)
 
     def cancel(self) -> None:
         """Ends it with Cancelled, unless it has ended. Nothing is written into the result any more."""
@@ -113,6 +122,11 @@ class Running:
         return call if call.start(here) else None
 
     def _on_end(self, index: int, outcome: Outcome | None, error: BaseException | None) -> None:
+        if isinstance(error, errors.Unimplemented) and self._prepared.alone is not None:
+            if error.field == "batch.count":  # the server is older; else it lacks what goes with this batch
+                self._engine.can_batch = False
+            self._go_alone(self._prepared.alone)
+            return
         with self._lock:
             self._calls.pop(index, None)
             self._outcomes[index] = outcome
@@ -121,6 +135,19 @@ class Running:
         if error is not None or is_over:
             self._finish(error)
         elif self._next < len(self._prepared.encoded):
+            self._start_next()
+
+    def _go_alone(self, alone: Callable[[], Sequence[Encoded]]) -> None:
+        """Asks for the products of a batch one by one, where the server does not take it."""
+        try:
+            every = alone()
+        except BaseException as error:
+            self._finish(error)
+            return
+        with self._lock:
+            self._calls.clear()
+            self._put(replace(self._prepared, encoded=every, alone=None))
+        for _ in range(min(_WINDOW, len(every))):
             self._start_next()
 
     def _refill(self, keeps: tuple[Any, ...], error: errors.Error, seconds: float | None) -> bool:

@@ -283,7 +283,7 @@ class Session:
             error, pushback = _status.finished_error(finished)
             return [End(request.done, None, error, pushback)]
         request.finished = finished
-        wrong = None if request.encoded.options.keep is not None else request.assembly.check(finished.d)
+        wrong = request.assembly.check(finished.receipt, finished.d)
         for chunk in finished.payload:
             wrong = wrong or request.assembly.place(chunk.operand, chunk.plane, chunk.offset_bytes, chunk.data)
         return self._fail(request, wrong) if wrong else self._end_if_whole(request)

@@ -194,9 +194,12 @@ class Client(Administration):
         progress: called now and then, and at the end, with the bytes that went or came and with all that will; it
             runs on this thread, and ends the product by raising. Each attempt counts anew.
 
+        All products of a stack are one request, in which a matrix that is the same for all of them is sent once; a
+        server that does not take that gets them one by one. keep=True keeps one matrix, not a stack.
+
         Returns a gemmd.Result: an ndarray (a view of out, if given) with `.receipt`. Arrays in C or Fortran
-        order, and rows somewhat apart, are sent from where they lie; others are copied once. If it fails, what
-        is in out is unspecified. Ctrl-C cancels it, here and on the server.
+        order, rows somewhat apart, and stacks that one stride walks are sent from where they lie; others are copied
+        once. If it fails, what is in out is unspecified. Ctrl-C cancels it, here and on the server.
 
         ValueError and TypeError say what does not go together; InvalidArgument, FailedPrecondition,
         NotFound, ResourceExhausted, DeadlineExceeded, Unavailable, DataLoss: see gemmd.errors.
@@ -422,19 +425,24 @@ class Client(Administration):
     def estimate(
         self, a: Any, b: Any, *, caller_gflops: float = 0.0, deadline: float | None = None, **asked: Any
     ) -> Estimate:
-        """What the product would take, without sending it: two matrices, arguments as matmul()'s.
+        """What the product would take, without sending it: arguments as matmul()'s; stacks are one request.
 
         caller_gflops: GFLOP/s that this machine achieves itself; then `offload_is_faster` says which is.
         """
         self._check()
         prepared = prepare(self._regions, a, b, Asked(**asked))
         if len(prepared.encoded) != 1:
-            raise ValueError("an estimate is of one product of two matrices")
+            raise ValueError("an estimate is of products that have elements")
         encoded = prepared.encoded[0]
         operands, output = encoded.specs()
         request = _messages.EstimateRequest(caller_gflops=caller_gflops)
         request.header.CopyFrom(header_message(operands, encoded.options, output))
-        return estimate_of(self._call("Gemm/Estimate", request, _messages.EstimateResponse, deadline))
+        answer = self._call("Gemm/Estimate", request, _messages.EstimateResponse, deadline)
+        left = operands[0]
+        flops = 0 if left is None else 2 * left.data.rows * left.data.columns * encoded.expected.columns
+        if answer.flops < flops * encoded.products:
+            raise errors.Unimplemented("the server is older than batches of products, and estimates one of them")
+        return estimate_of(answer)
 
     def info(self, deadline: float | None = None) -> Info:
         """What the server is: version, devices, limits."""

@@ -58,8 +58,9 @@ class Sent:
 
 @dataclass(frozen=True)
 class Receipt:
-    """One product's telemetry. Times end in _us (microseconds); sizes in bytes.
+    """One request's telemetry. Times end in _us (microseconds); sizes in bytes.
 
+    products: of the request, more than 1 of a stack; 0: the server is too old to say.
     verification_residual is None unless verify= was given; up to 1 is rounding.
     joules is None where the device counts no energy: an estimate of what this product drew.
     error_bound: rounding moved no element of D by more than error_bound * (|alpha| |A| |B| + |beta C| +
@@ -92,6 +93,7 @@ class Receipt:
     result: str = ""  # "1500 x 900 f32 row-major"
     client: ClientTimes = field(default_factory=ClientTimes)
     sent: Sent = field(default_factory=Sent)
+    products: int = 1
 
     @property
     def gflops(self) -> float:
@@ -135,6 +137,7 @@ def receipt_of(message: Any, result: str, client: ClientTimes, sent: Sent) -> Re
         result=result,
         client=client,
         sent=sent,
+        products=message.products,
     )
 
 

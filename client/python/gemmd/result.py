@@ -14,10 +14,12 @@ from gemmd.receipt import Receipt, Sent, receipt_of
 
 
 def receipt_from(outcome: Outcome) -> Receipt:
-    """The receipt of one product of two matrices."""
+    """The receipt of one request."""
     d = outcome.plane
     order = "row-major" if d.order == 0 else "column-major"
     text = f"{d.rows} x {d.columns} {types.by_number(d.type).name} {order}"
+    if outcome.receipt.products > 1:
+        text = f"{outcome.receipt.products} matrices of {text}"
     route = outcome.route
     return receipt_of(outcome.receipt, text, outcome.times, Sent(*route))
 
@@ -25,20 +27,21 @@ def receipt_from(outcome: Outcome) -> Receipt:
 class Result(np.ndarray[Any, Any]):
     """D: an ndarray that knows how it was made. What is computed from it is a plain ndarray.
 
-    receipt: of the product; of a batch, of its first one. receipts: of each. None and empty for views of it,
-    and where there was nothing to multiply.
+    receipt: of the request, which has all products of a stack. receipts: of each request, where a server that
+    does not take stacks was asked for the products one by one. None and empty for views of it, and where there was
+    nothing to multiply.
     """
 
     _outcomes: Sequence[Outcome] = ()
 
     @property
     def receipt(self) -> Receipt | None:
-        """The product's telemetry; str() of it is a table."""
+        """The first request's telemetry; str() of it is a table."""
         return receipt_from(self._outcomes[0]) if self._outcomes else None
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
-        """One for each product that was sent, in the order of the batch."""
+        """One for each request, in the order of the stack."""
         return tuple(receipt_from(each) for each in self._outcomes)
 
     def torch(self) -> Any:
