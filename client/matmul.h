@@ -33,7 +33,24 @@ struct KeepResult {
 };
 using Destination = std::variant<SendResult, KeepResult, SharedPlace>;
 
+// Many products of one shape in one request, as gemm.proto's StridedBatch has them: an operand is a
+// stack, of which product k takes matrix k. Strides are elements. All products take the one matrix
+// of an operand of stride 0, which may stay on the server. A Matrix that goes along is made of the
+// Stack that the stride and the count say; its scales and their like are of the one matrix, or a
+// stack of their own, tightly packed.
+struct Batch {
+  std::uint64_t count = 1;
+  std::uint64_t a_stride = 0;
+  std::uint64_t b_stride = 0;
+  std::uint64_t c_stride = 0;
+  std::uint64_t bias_stride = 0;
+  std::uint64_t output_stride = 0;  // of a D in shared memory; 0: results follow each other
+};
+
 struct MatmulOptions {
+  // A server that is older than batches gives one product; the client finds that, and the request
+  // ends with UNIMPLEMENTED.
+  std::optional<Batch> batch;
   bool transpose_a = false;
   bool transpose_b = false;
   double alpha = 1;
@@ -69,8 +86,9 @@ struct Receipt {
 };
 
 struct Product {
-  MatrixFormat format;      // of D
-  std::optional<Matrix> d;  // absent where it stays on the server; shared memory is that itself
+  MatrixFormat format;      // of D; of a batch, of each of them
+  std::optional<Matrix> d;  // absent where it stays on the server; shared memory is that itself. A
+                            // batch's is a stack
   std::string handle;       // of one that stays
   Receipt receipt;
 };

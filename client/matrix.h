@@ -36,13 +36,24 @@ struct MatrixFormat {
   std::uint64_t stride() const { return leading_dimension == 0 ? inner() : leading_dimension; }
 };
 
+// Matrices of one format in one memory: matrix k begins k * stride elements behind the first. With
+// stride 0 all of them are that one.
+struct Stack {
+  std::uint64_t count = 1;
+  std::uint64_t stride = 0;  // elements
+
+  bool is_one() const { return count == 1 || stride == 0; }
+};
+
 // Bytes up to and with the last element, or INVALID_ARGUMENT that names the field
-// where a dimension is above kMaxDimension, a leading dimension is too short, or the size
-// does not fit 63 bits.
-absl::StatusOr<std::uint64_t> SizeBytes(const MatrixFormat& format);
+// where a dimension is above kMaxDimension, a leading dimension is too short, a stack's matrix does
+// not begin at a whole byte, or the size does not fit 63 bits.
+absl::StatusOr<std::uint64_t> SizeBytes(const MatrixFormat& format, const Stack& stack = {});
 
 // "1500 x 900 f32 row-major".
 std::string ToString(const MatrixFormat& format);
+// "5000 matrices of 16 x 16 f32 row-major"; of one as above.
+std::string ToString(const MatrixFormat& format, const Stack& stack);
 
 // Someone else's bytes, read as a matrix.
 //
@@ -64,29 +75,37 @@ class MatrixView {
   absl::string_view bytes_;
 };
 
-// A matrix that holds its bytes: a value that never changes, cheap to copy and to move. A
-// request sends them from where they are.
+// A matrix, or a stack of them, that holds its bytes: a value that never changes, cheap to copy and
+// to move. A request sends them from where they are.
 //
-// Same invariant as MatrixView.
+// Invariant: the format is valid and bytes().size() == *SizeBytes(format(), stack()).
 class Matrix {
  public:
-  static absl::StatusOr<Matrix> Create(const MatrixFormat& format, Bytes bytes);
+  static absl::StatusOr<Matrix> Create(const MatrixFormat& format, Bytes bytes) {
+    return Create(format, Stack(), std::move(bytes));
+  }
   static absl::StatusOr<Matrix> Create(const MatrixFormat& format, std::string bytes) {
     return Create(format, Bytes(std::move(bytes)));
   }
+  // INVALID_ARGUMENT where the bytes are not exactly those of the stack.
+  static absl::StatusOr<Matrix> Create(const MatrixFormat& format, const Stack& stack, Bytes bytes);
   static Matrix CopyOf(const MatrixView& view) {
-    return Matrix(view.format(), Bytes(std::string(view.bytes())));
+    return Matrix(view.format(), Stack(), Bytes(std::string(view.bytes())));
   }
 
-  const MatrixFormat& format() const { return format_; }
-  absl::string_view bytes() const { return bytes_.view(); }
-  MatrixView view() const { return MatrixView(format_, bytes()); }
+  const MatrixFormat& format() const { return format_; }  // of each
+  const Stack& stack() const { return stack_; }
+  absl::string_view bytes() const { return bytes_.view(); }  // of all
+  // REQUIRES: index < stack().count.
+  MatrixView view(std::uint64_t index = 0) const;
   const Bytes& shared_bytes() const { return bytes_; }
 
  private:
-  Matrix(const MatrixFormat& format, Bytes bytes) : format_(format), bytes_(std::move(bytes)) {}
+  Matrix(const MatrixFormat& format, const Stack& stack, Bytes bytes)
+      : format_(format), stack_(stack), bytes_(std::move(bytes)) {}
 
   MatrixFormat format_;
+  Stack stack_;
   Bytes bytes_;
 };
 

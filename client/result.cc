@@ -5,11 +5,18 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/wire/wire_types.h"
 
 namespace gemmd::client {
 namespace {
+
+absl::Status OlderServer(const ExpectedResult& expected, absl::string_view why) {
+  return absl::UnimplementedError(
+      absl::StrCat("batch.count is ", expected.products,
+                   ", and the server is older than batches of products: ", why));
+}
 
 absl::StatusOr<MatrixFormat> ResultFormat(const v1::Plane& plane, const ExpectedResult& expected) {
   absl::StatusOr<MatrixFormat> format = FormatOf(plane);
@@ -34,20 +41,34 @@ absl::Status BadResponse(absl::string_view why) {
   return absl::InternalError(absl::StrCat("the server's response is malformed: ", why));
 }
 
+absl::Status CheckProducts(const v1::Receipt& receipt, const ExpectedResult& expected) {
+  if (expected.products == 0 || receipt.products() == expected.products) return absl::OkStatus();
+  return OlderServer(expected,
+                     absl::StrCat("it computed ", std::max<std::uint64_t>(1, receipt.products())));
+}
+
+absl::Status RefusalOf(const absl::Status& status, const ExpectedResult& expected) {
+  const bool is_of_bytes =
+      absl::IsInvalidArgument(status) && absl::StartsWith(status.message(), "payload of ");
+  return is_of_bytes && expected.products != 0 ? OlderServer(expected, status.message()) : status;
+}
+
 absl::StatusOr<ResultAssembly> ResultAssembly::Create(const v1::Plane& d,
                                                       const ExpectedResult& expected) {
   const absl::StatusOr<MatrixFormat> format = ResultFormat(d, expected);
   if (!format.ok()) return format.status();
-  const absl::StatusOr<std::uint64_t> size = SizeBytes(*format);
+  const Stack stack = expected.StackOf(*format);
+  const absl::StatusOr<std::uint64_t> size = SizeBytes(*format, stack);
   if (!size.ok()) return BadResponse(size.status().message());
   // With the last line's padding the plane is a whole number of lines.
   MatrixFormat whole = *format;
   (whole.order == Order::kRowMajor ? whole.columns : whole.rows) = format->stride();
   if (expected.into.has_value() && *size > expected.into->size()) {
-    return BadResponse(absl::StrCat("D, ", ToString(*format), ", takes ", *size, " bytes, but ",
-                                    expected.into->size(), " are there for it"));
+    return BadResponse(absl::StrCat("D, ", ToString(*format, stack), ", takes ", *size,
+                                    " bytes, but ", expected.into->size(), " are there for it"));
   }
-  return ResultAssembly(*format, *size, SizeBytes(whole).value_or(*size), expected.into);
+  return ResultAssembly(*format, stack, *size, SizeBytes(whole, stack).value_or(*size),
+                        expected.into);
 }
 
 absl::Status ResultAssembly::Claim(const v1::Chunk& chunk, std::uint64_t size) {
@@ -57,7 +78,7 @@ absl::Status ResultAssembly::Claim(const v1::Chunk& chunk, std::uint64_t size) {
   const std::uint64_t begin = chunk.offset_bytes();
   if (begin > padded_ || size > padded_ - begin) {
     return BadResponse(absl::StrCat("a chunk of ", size, " bytes at byte ", begin,
-                                    " reaches beyond D, ", ToString(format_), " of ", size_,
+                                    " reaches beyond D, ", ToString(format_, stack_), " of ", size_,
                                     " bytes"));
   }
   if (!ranges_.AddNew({begin, begin + size})) {
@@ -82,7 +103,7 @@ std::uint64_t ResultAssembly::Copy(std::uint64_t offset,
 }
 
 Matrix ResultAssembly::Take() && {
-  return *Matrix::Create(format_, std::move(*buffer_).Freeze(size_));
+  return *Matrix::Create(format_, stack_, std::move(*buffer_).Freeze(size_));
 }
 
 std::uint64_t SizeOf(absl::Span<const absl::string_view> pieces) {
@@ -98,15 +119,18 @@ absl::StatusOr<Matrix> SharedResult(const ResultAssembly& result, int chunks, co
   const std::uint64_t size = result.size_bytes();
   if (chunks != 0) return BadResponse("D came along, which was to go into shared memory");
   if (size > shared.view().size()) {
-    return BadResponse(absl::StrCat(ToString(result.format()), " takes ", size, " bytes, but ",
-                                    shared.view().size(), " of shared memory are there"));
+    return BadResponse(absl::StrCat(ToString(result.format(), result.stack()), " takes ", size,
+                                    " bytes, but ", shared.view().size(),
+                                    " of shared memory are there"));
   }
-  return Matrix::Create(result.format(), Bytes(shared.owner(), shared.view().substr(0, size)));
+  return Matrix::Create(result.format(), result.stack(),
+                        Bytes(shared.owner(), shared.view().substr(0, size)));
 }
 
 }  // namespace
 
 absl::StatusOr<Answer> DecodeResult(const ResultMessage& message, const ExpectedResult& expected) {
+  if (absl::Status s = CheckProducts(message.receipt, expected); !s.ok()) return s;
   absl::StatusOr<ResultAssembly> result = ResultAssembly::Create(message.d, expected);
   if (!result.ok()) return result.status();
   Answer answer;
@@ -131,8 +155,9 @@ absl::StatusOr<Answer> DecodeResult(const ResultMessage& message, const Expected
     if (!claimed.ok()) return claimed;
   }
   if (result->claimed_bytes() != result->size_bytes()) {
-    return BadResponse(absl::StrCat(ToString(result->format()), " takes ", result->size_bytes(),
-                                    " bytes, but ", result->claimed_bytes(), " came"));
+    return BadResponse(absl::StrCat(ToString(result->format(), result->stack()), " takes ",
+                                    result->size_bytes(), " bytes, but ", result->claimed_bytes(),
+                                    " came"));
   }
   result->Allocate();
   for (const v1::Chunk& chunk : message.chunks) {

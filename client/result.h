@@ -22,6 +22,15 @@ namespace gemmd::client {
 // INTERNAL: what the server sent contradicts itself or the request.
 absl::Status BadResponse(absl::string_view why);
 
+// UNIMPLEMENTED: a batch was asked for, and the receipt has another number of products. A server
+// that is older than batches computes one.
+absl::Status CheckProducts(const v1::Receipt& receipt, const ExpectedResult& expected);
+
+// The status that a server refused with; UNIMPLEMENTED where it is of one that is older than
+// batches. Such a server counts the bytes of one matrix where those of a stack come, which were
+// counted on this side.
+absl::Status RefusalOf(const absl::Status& status, const ExpectedResult& expected);
+
 // The result's memory, filled by chunks in any order, each byte once.
 //
 // Not thread-safe, but for Copy() of ranges that were claimed: they do not overlap.
@@ -36,7 +45,8 @@ class ResultAssembly {
   // describes it; `size` is that of its data.
   absl::Status Claim(const v1::Chunk& chunk, std::uint64_t size);
 
-  const MatrixFormat& format() const { return format_; }
+  const MatrixFormat& format() const { return format_; }  // of each of a batch
+  const Stack& stack() const { return stack_; }
   std::uint64_t size_bytes() const { return size_; }
   std::uint64_t claimed_bytes() const { return claimed_; }  // of size_bytes(), without padding
 
@@ -49,11 +59,12 @@ class ResultAssembly {
   Matrix Take() &&;
 
  private:
-  ResultAssembly(const MatrixFormat& format, std::uint64_t size, std::uint64_t padded,
-                 std::optional<Buffer> into)
-      : format_(format), size_(size), padded_(padded), into_(std::move(into)) {}
+  ResultAssembly(const MatrixFormat& format, const Stack& stack, std::uint64_t size,
+                 std::uint64_t padded, std::optional<Buffer> into)
+      : format_(format), stack_(stack), size_(size), padded_(padded), into_(std::move(into)) {}
 
   MatrixFormat format_;
+  Stack stack_;
   std::uint64_t size_;
   std::uint64_t padded_;  // with the last line's padding
   std::optional<Buffer> into_;
@@ -74,6 +85,7 @@ struct Answer {
 
 // The part of an answer that both transports have.
 struct ResultMessage {
+  const v1::Receipt& receipt;
   const v1::Plane& d;
   const std::string& handle;
   const google::protobuf::RepeatedPtrField<v1::Chunk>& chunks;
@@ -82,7 +94,7 @@ struct ResultMessage {
 
 // An answer whose chunks have all come, without its receipt. Copies each byte once, and allocates
 // no more than what was received. A result that went into shared memory is that memory. INTERNAL:
-// what the server sent contradicts itself or the request.
+// what the server sent contradicts itself or the request. UNIMPLEMENTED as CheckProducts().
 absl::StatusOr<Answer> DecodeResult(const ResultMessage& message, const ExpectedResult& expected);
 
 }  // namespace gemmd::client

@@ -75,17 +75,19 @@ absl::Status CheckRange(absl::string_view field, std::int64_t value, std::int64_
   return Refuse(field, value, absl::StrCat("must be ", least, " to ", most));
 }
 
-absl::Status CheckSized(absl::string_view field, const void* given, std::size_t known_bytes) {
+absl::Status CheckSized(absl::string_view field, const void* given, std::size_t first_bytes,
+                        std::size_t known_bytes) {
   if (absl::Status s = CheckNotNull(field, given); !s.ok()) return s;
   std::size_t size = 0;
   std::memcpy(&size, given, sizeof(size));
-  if (size < known_bytes || size > kMaxStructBytes) {
+  if (size < first_bytes || size > kMaxStructBytes) {
     return Refuse(absl::StrCat(field, ".size"), size,
-                  absl::StrCat("must be ", known_bytes, " to ", kMaxStructBytes,
+                  absl::StrCat("must be ", first_bytes, " to ", kMaxStructBytes,
                                "; the struct's _INIT macro sets it"));
   }
   const char* const bytes = static_cast<const char*>(given);
-  if (std::any_of(bytes + known_bytes, bytes + size, [](char byte) { return byte != 0; })) {
+  if (size > known_bytes &&
+      std::any_of(bytes + known_bytes, bytes + size, [](char byte) { return byte != 0; })) {
     return Refuse(
         absl::StrCat(field, ".size"), size,
         absl::StrCat("it has fields that this library does not know, which knows at most ",
@@ -172,7 +174,7 @@ absl::Status CheckOperand(absl::string_view field, const gemmd_operand* operand)
 }  // namespace
 
 absl::StatusOr<Operand> OperandOf(absl::string_view field, const gemmd_operand* operand,
-                                  const std::shared_ptr<const void>& owner) {
+                                  const Stack& stack, const std::shared_ptr<const void>& owner) {
   if (absl::Status s = CheckOperand(field, operand); !s.ok()) return s;
   if (operand->matrix != nullptr) {
     if (operand->matrix->source.has_value()) return Operand(*operand->matrix->source);
@@ -186,9 +188,12 @@ absl::StatusOr<Operand> OperandOf(absl::string_view field, const gemmd_operand* 
   const absl::StatusOr<MatrixFormat> format =
       FormatOf(absl::StrCat(field, ".array"), operand->array);
   if (!format.ok()) return format.status();
-  const absl::string_view bytes(static_cast<const char*>(operand->array->data),
-                                *SizeBytes(*format));
-  absl::StatusOr<Matrix> matrix = Matrix::Create(*format, Bytes(owner, bytes));
+  const absl::StatusOr<std::uint64_t> size = SizeBytes(*format, stack);
+  if (!size.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(field, ": ", size.status().message()));
+  }
+  const absl::string_view bytes(static_cast<const char*>(operand->array->data), *size);
+  absl::StatusOr<Matrix> matrix = Matrix::Create(*format, stack, Bytes(owner, bytes));
   if (!matrix.ok()) return matrix.status();
   return Operand(InlineOperand(*std::move(matrix)));
 }

@@ -2,6 +2,7 @@
 // INVALID_ARGUMENT and names field, value and limit.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -29,13 +30,34 @@ absl::Status CheckRange(absl::string_view field, std::int64_t value, std::int64_
 // Larger ones are memory that nobody initialised.
 inline constexpr std::size_t kMaxStructBytes = 4096;
 
+// The size of a struct in the first version that had it: programs of then may call still.
+template <typename Struct>
+inline constexpr std::size_t kFirstBytes = sizeof(Struct);
+template <>
+inline constexpr std::size_t kFirstBytes<gemmd_matmul_options> = offsetof(gemmd_matmul_options,
+                                                                          batch_count);
+template <>
+inline constexpr std::size_t kFirstBytes<gemmd_receipt> = offsetof(gemmd_receipt, products);
+template <>
+inline constexpr std::size_t kFirstBytes<gemmd_encoded_matmul> = offsetof(gemmd_encoded_matmul,
+                                                                          d_count);
+
 // A struct that begins with its size. The bytes of fields that this version does not know must be
 // zero.
-absl::Status CheckSized(absl::string_view field, const void* given, std::size_t known_bytes);
+absl::Status CheckSized(absl::string_view field, const void* given, std::size_t first_bytes,
+                        std::size_t known_bytes);
 
 template <typename Struct>
 absl::Status CheckSized(absl::string_view field, const Struct* given) {
-  return CheckSized(field, given, sizeof(Struct));
+  return CheckSized(field, given, kFirstBytes<Struct>, sizeof(Struct));
+}
+
+// A copy of a struct that was checked; what its caller does not know is zero.
+template <typename Struct>
+Struct KnownOf(const Struct& given) {
+  Struct known{};
+  std::memcpy(&known, &given, std::min(given.size, sizeof(Struct)));
+  return known;
 }
 
 // Fills a struct that the caller made, as far as it is known to both.
@@ -44,12 +66,12 @@ absl::Status FillSized(absl::string_view field, Struct values, Struct* given) {
   if (absl::Status s = CheckNotNull(field, given); !s.ok()) return s;
   if (absl::Status s =
           CheckRange(absl::StrCat(field, ".size"), static_cast<std::int64_t>(given->size),
-                     sizeof(Struct), kMaxStructBytes);
+                     kFirstBytes<Struct>, kMaxStructBytes);
       !s.ok()) {
     return s;
   }
   values.size = given->size;
-  std::memcpy(given, &values, sizeof(Struct));
+  std::memcpy(given, &values, std::min(given->size, sizeof(Struct)));
   return absl::OkStatus();
 }
 
@@ -67,9 +89,9 @@ absl::StatusOr<MatrixFormat> FormatOf(absl::string_view field, const gemmd_array
 absl::StatusOr<OperandName> NameOf(absl::string_view field, const char* name);
 OperandName NameOf(const gemmd_matrix& matrix);
 
-// An operand of a product; the bytes of an array keep `owner`.
+// An operand of products; the bytes of an array, which is the stack's first matrix, keep `owner`.
 absl::StatusOr<Operand> OperandOf(absl::string_view field, const gemmd_operand* operand,
-                                  const std::shared_ptr<const void>& owner);
+                                  const Stack& stack, const std::shared_ptr<const void>& owner);
 // One that stays on the server.
 absl::StatusOr<OperandName> ResidentOf(absl::string_view field, const gemmd_operand* operand);
 

@@ -69,10 +69,18 @@ absl::Status SetExpected(const gemmd_encoded_matmul& given,
   format.rows = static_cast<std::uint64_t>(given.d_rows);
   format.columns = static_cast<std::uint64_t>(given.d_columns);
   format.order = given.d_is_column_major ? Order::kColumnMajor : Order::kRowMajor;
-  const absl::StatusOr<std::uint64_t> bytes = SizeBytes(format);
+  const v1::StridedBatch& batch = matmul.header.batch();
+  const auto count = static_cast<std::int64_t>(matmul.header.has_batch() ? batch.count() : 0);
+  if (given.d_count != count || batch.output_stride() != 0) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("encoded.d_count is ", given.d_count, ": the header's batch has ", count,
+                     " results, at stride ", batch.output_stride(), "; it must be 0"));
+  }
+  ExpectedResult& expected = matmul.expected;
+  expected.products = static_cast<std::uint64_t>(given.d_count);
+  const absl::StatusOr<std::uint64_t> bytes = SizeBytes(format, expected.StackOf(format));
   if (!bytes.ok()) return bytes.status();
 
-  ExpectedResult& expected = matmul.expected;
   expected.rows = format.rows;
   expected.columns = format.columns;
   expected.type = format.type;
@@ -116,12 +124,13 @@ absl::StatusOr<Start> MakeEncoded(gemmd_client* client, const gemmd_encoded_matm
                                   const std::shared_ptr<const void>& owner) {
   if (absl::Status s = CheckNotNull("encoded", encoded); !s.ok()) return s;
   if (absl::Status s = CheckSized("encoded", encoded); !s.ok()) return s;
+  const gemmd_encoded_matmul given = KnownOf(*encoded);
   const auto matmul = std::make_shared<EncodedMatmul>();
   CallOptions call;
-  absl::Status s = SetHeader(*encoded, matmul->header);
-  if (s.ok()) s = SetPlanes(*encoded, owner, *matmul);
-  if (s.ok()) s = SetExpected(*encoded, owner, *matmul);
-  if (s.ok()) s = SetCall(*encoded, *client, call);
+  absl::Status s = SetHeader(given, matmul->header);
+  if (s.ok()) s = SetPlanes(given, owner, *matmul);
+  if (s.ok()) s = SetExpected(given, owner, *matmul);
+  if (s.ok()) s = SetCall(given, *client, call);
   if (!s.ok()) return s;
   return [client, call, matmul](Client::MatmulDone done) {
     return client->client.MatmulAsync(matmul, call,

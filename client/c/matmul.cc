@@ -18,6 +18,7 @@ namespace {
 // Where D goes in the caller's memory.
 struct Target {
   MatrixFormat format;
+  Stack stack;
   char* data = nullptr;
 };
 
@@ -63,6 +64,46 @@ absl::Status SetWords(const gemmd_matmul_options& given, MatmulOptions& ours) {
   return s;
 }
 
+absl::Status SetStride(const char* field, std::int64_t given, std::int64_t count,
+                       std::uint64_t& stride) {
+  if (given != 0 && count == 0) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        field, " is ", given, ", and options.batch_count is 0: a stride is of a batch"));
+  }
+  stride = static_cast<std::uint64_t>(given);
+  return CheckRange(field, given, 0, std::numeric_limits<std::int64_t>::max());
+}
+
+absl::Status SetBatch(const gemmd_matmul_options& given, std::optional<Batch>& ours) {
+  constexpr std::int64_t kMostProducts = 1 << 24;  // gemm.proto's
+  const std::int64_t count = given.batch_count;
+  absl::Status s = CheckRange("options.batch_count", count, 0, kMostProducts);
+  Batch batch;
+  batch.count = static_cast<std::uint64_t>(count);
+  if (s.ok()) s = SetStride("options.a_batch_stride", given.a_batch_stride, count, batch.a_stride);
+  if (s.ok()) s = SetStride("options.b_batch_stride", given.b_batch_stride, count, batch.b_stride);
+  if (s.ok()) s = SetStride("options.c_batch_stride", given.c_batch_stride, count, batch.c_stride);
+  if (s.ok()) {
+    s = SetStride("options.bias_batch_stride", given.bias_batch_stride, count, batch.bias_stride);
+  }
+  if (s.ok() && count != 0) ours = batch;
+  return s;
+}
+
+// The results in the caller's memory.
+absl::StatusOr<Stack> TargetStack(const gemmd_matmul_options& given, const MatrixFormat& format) {
+  Stack stack;
+  absl::Status s =
+      SetStride("options.d_batch_stride", given.d_batch_stride, given.batch_count, stack.stride);
+  if (!s.ok()) return s;
+  if (given.batch_count == 0) return Stack();
+  stack.count = static_cast<std::uint64_t>(given.batch_count);
+  if (stack.stride == 0) stack.stride = format.outer() * format.stride();
+  const absl::StatusOr<std::uint64_t> size = SizeBytes(format, stack);
+  if (size.ok()) return stack;
+  return absl::InvalidArgumentError(absl::StrCat("options.d: ", size.status().message()));
+}
+
 absl::Status SetDestination(const gemmd_matmul_options& given, Request& request) {
   const auto lease = DurationOf("options.lease_ms", given.lease_ms, absl::ZeroDuration());
   if (!lease.ok()) return lease.status();
@@ -89,7 +130,9 @@ absl::Status SetDestination(const gemmd_matmul_options& given, Request& request)
   }
   type = format->type;
   request.options.output_order = format->order;
-  request.target = Target{*format, static_cast<char*>(given.d->data)};
+  const absl::StatusOr<Stack> stack = TargetStack(given, *format);
+  if (!stack.ok()) return stack.status();
+  request.target = Target{*format, *stack, static_cast<char*>(given.d->data)};
   return absl::OkStatus();
 }
 
@@ -119,15 +162,20 @@ absl::StatusOr<Request> RequestOf(const gemmd_client& client, const gemmd_operan
   gemmd_matmul_options given = GEMMD_MATMUL_OPTIONS_INIT;
   if (options != nullptr) {
     if (absl::Status s = CheckSized("options", options); !s.ok()) return s;
-    given = *options;
+    given = KnownOf(*options);
   }
-  absl::StatusOr<Operand> a_operand = OperandOf("a", a, owner);
+  std::optional<Batch> asked;
+  if (absl::Status s = SetBatch(given, asked); !s.ok()) return s;
+  const Batch batch = asked.value_or(Batch());
+  const auto stack = [&batch](std::uint64_t stride) { return Stack{batch.count, stride}; };
+  absl::StatusOr<Operand> a_operand = OperandOf("a", a, stack(batch.a_stride), owner);
   if (!a_operand.ok()) return a_operand.status();
-  absl::StatusOr<Operand> b_operand = OperandOf("b", b, owner);
+  absl::StatusOr<Operand> b_operand = OperandOf("b", b, stack(batch.b_stride), owner);
   if (!b_operand.ok()) return b_operand.status();
   Request request{{*std::move(a_operand), *std::move(b_operand)}, {}, {}, std::nullopt};
+  request.options.batch = asked;
   if (given.c != nullptr) {
-    absl::StatusOr<Operand> c = OperandOf("options.c", given.c, owner);
+    absl::StatusOr<Operand> c = OperandOf("options.c", given.c, stack(batch.c_stride), owner);
     if (!c.ok()) return c.status();
     request.inputs.c = *std::move(c);
   } else if (given.beta != 0) {
@@ -135,7 +183,8 @@ absl::StatusOr<Request> RequestOf(const gemmd_client& client, const gemmd_operan
         absl::StrCat("options.beta is ", given.beta, ", and options.c is NULL: it is needed"));
   }
   if (given.bias != nullptr) {
-    absl::StatusOr<Operand> bias = OperandOf("options.bias", given.bias, owner);
+    absl::StatusOr<Operand> bias =
+        OperandOf("options.bias", given.bias, stack(batch.bias_stride), owner);
     if (!bias.ok()) return bias.status();
     request.inputs.bias = *std::move(bias);
   }
@@ -148,7 +197,7 @@ absl::StatusOr<Request> RequestOf(const gemmd_client& client, const gemmd_operan
   return request;
 }
 
-// Copies a tightly packed matrix line by line.
+// Copies tightly packed matrices line by line.
 absl::Status CopyTo(const Target& target, const Matrix& d) {
   if (absl::Status s = CheckLength("rows", target.format.rows, d.format().rows); !s.ok()) return s;
   if (absl::Status s = CheckLength("columns", target.format.columns, d.format().columns); !s.ok()) {
@@ -158,8 +207,12 @@ absl::Status CopyTo(const Target& target, const Matrix& d) {
   const std::size_t element = static_cast<std::size_t>(SizeBits(target.format.type)) / 8;
   const std::size_t line = d.format().inner() * element;
   const std::size_t step = target.format.stride() * element;
-  for (std::uint64_t i = 0; i < d.format().outer(); ++i) {
-    std::memcpy(target.data + i * step, d.bytes().data() + i * line, line);
+  for (std::uint64_t k = 0; k < d.stack().count; ++k) {
+    const char* const from = d.view(k).bytes().data();
+    char* const to = target.data + k * target.stack.stride * element;
+    for (std::uint64_t i = 0; i < d.format().outer(); ++i) {
+      std::memcpy(to + i * step, from + i * line, line);
+    }
   }
   return absl::OkStatus();
 }
@@ -318,6 +371,7 @@ absl::Status FillReceipt(const gemmd_result* result, gemmd_receipt* given) {
   values.payload_bytes_in = server.payload_bytes_in();
   values.payload_bytes_out = server.payload_bytes_out();
   values.attempts = client.attempts;
+  values.products = server.products();
   return FillSized("receipt", values, given);
 }
 

@@ -114,8 +114,8 @@ void MatmulAttempts::AttemptUnary() {
 
 void MatmulAttempts::OnUnary(const grpc::Status& grpc_status) {
   received_ = Clock::now();
-  const absl::Status status =
-      is_cancelled() && !grpc_status.ok() ? Cancelled() : FromGrpc(grpc_status);
+  absl::Status status = is_cancelled() && !grpc_status.ok() ? Cancelled() : FromGrpc(grpc_status);
+  if (status.ok() && !answer_.Valid()) status = AnswerWasLost();
   Pushback pushback;
   {
     const MutexLock lock(mutex_);
@@ -130,7 +130,8 @@ void MatmulAttempts::OnUnary(const grpc::Status& grpc_status) {
     return End(BadResponse("it is no MatmulResponse"));
   }
   absl::StatusOr<Answer> answer = DecodeResult(
-      {response.d(), response.handle(), response.payload(), payload}, matmul_->expected);
+      {response.receipt(), response.d(), response.handle(), response.payload(), payload},
+      matmul_->expected);
   if (!answer.ok()) return End(answer.status());
   answer->receipt = std::move(*response.mutable_receipt());
   Succeed(*std::move(answer));
@@ -237,7 +238,8 @@ void MatmulAttempts::Refill(std::vector<OperandSource> lost) {
                        });
 }
 
-void MatmulAttempts::Fail(const absl::Status& status, const Pushback& pushback) {
+void MatmulAttempts::Fail(const absl::Status& answered, const Pushback& pushback) {
+  const absl::Status status = RefusalOf(answered, matmul_->expected);
   std::vector<OperandSource> lost = LostBy(status);
   if (!lost.empty() && refills_ < kMaxRefills) return Refill(std::move(lost));
   if (matmul_->is_in_place && absl::IsUnavailable(status)) {

@@ -84,7 +84,7 @@ class MatmulAttempts final : public PendingMatmul,
   void FailStream(const StreamSession& session, const absl::Status& status,
                   const Pushback& pushback);
   // Tries again, or ends.
-  void Fail(const absl::Status& status, const Pushback& pushback);
+  void Fail(const absl::Status& answered, const Pushback& pushback);
   void End(absl::StatusOr<Product> product);
 
   void Measure(const v1::Receipt& receipt) const;

@@ -45,28 +45,28 @@ absl::StatusOr<OpenNpy> ReadHeader(const InputFile& file) {
 
 // The matrix behind an offset, once the file's size has been accounted for.
 absl::StatusOr<Matrix> ReadData(const InputFile& file, std::uint64_t offset,
-                                const MatrixFormat& format) {
-  const absl::StatusOr<std::uint64_t> bytes = SizeBytes(format);
+                                const MatrixFormat& format, const Stack& stack = {}) {
+  const absl::StatusOr<std::uint64_t> bytes = SizeBytes(format, stack);
   if (!bytes.ok()) return Annotate(file.path(), bytes.status());
   if (*bytes != file.size_bytes() - offset) {
     return Annotate(file.path(),
-                    absl::InvalidArgumentError(absl::StrCat(ToString(format), " takes ", *bytes,
-                                                            " bytes of data, but the file has ",
-                                                            file.size_bytes() - offset)));
+                    absl::InvalidArgumentError(absl::StrCat(
+                        ToString(format, stack), " takes ", *bytes,
+                        " bytes of data, but the file has ", file.size_bytes() - offset)));
   }
   absl::StatusOr<Bytes> data = file.ReadLarge(offset, *bytes);
   if (!data.ok()) return data.status();
-  return Matrix::Create(format, *std::move(data));
+  return Matrix::Create(format, stack, *std::move(data));
 }
 
 // Elements of less than 8 bits in the low bits of a byte each, which are packed.
 absl::StatusOr<Matrix> ReadElements(const InputFile& file, std::uint64_t offset,
-                                    const MatrixFormat& format) {
+                                    const MatrixFormat& format, const Stack& stack) {
   MatrixFormat in_bytes = format;
   in_bytes.type = DataType::kUint8;
-  const absl::StatusOr<Matrix> read = ReadData(file, offset, in_bytes);
+  const absl::StatusOr<Matrix> read = ReadData(file, offset, in_bytes, stack);
   if (!read.ok()) return read.status();
-  const absl::StatusOr<std::uint64_t> size = SizeBytes(format);
+  const absl::StatusOr<std::uint64_t> size = SizeBytes(format, stack);
   if (!size.ok()) return Annotate(file.path(), size.status());
   const int bits = SizeBits(format.type);
   std::string packed(*size, '\0');
@@ -74,16 +74,18 @@ absl::StatusOr<Matrix> ReadElements(const InputFile& file, std::uint64_t offset,
   for (const char byte : read->bytes()) {
     StoreCode(packed.data(), bits, index++, static_cast<std::uint8_t>(byte));
   }
-  return Matrix::Create(format, std::move(packed));
+  return Matrix::Create(format, stack, Bytes(std::move(packed)));
 }
 
 // The role that an array is read in; each role accepts other shapes.
-enum class Role { kMatrix, kRow, kScaleColumn, kScaleRow };
+enum class Role { kMatrix, kStack, kRow, kScaleColumn, kScaleRow };
 
 absl::string_view Accepted(Role role) {
   switch (role) {
     case Role::kMatrix:
       return "two dimensions are";
+    case Role::kStack:
+      return "two dimensions, or three, are";
     case Role::kRow:
       return "(N,) or (1, N) is";
     case Role::kScaleColumn:
@@ -96,7 +98,8 @@ absl::string_view Accepted(Role role) {
 
 // Says what to save instead of an array that is no matrix.
 absl::string_view CureFor(Role role, std::size_t dimensions) {
-  if (role != Role::kMatrix) return "";
+  if (role == Role::kStack && dimensions > 2) return "; x.reshape(-1, *x.shape[-2:]) has three";
+  if (role != Role::kMatrix && role != Role::kStack) return "";
   return dimensions > 2 ? "; save each matrix x[i], or x.reshape(-1, x.shape[-1]) where one matrix "
                           "multiplies the rows of all"
                         : "; x.reshape(1, -1) is a row, x.reshape(-1, 1) a column";
@@ -104,7 +107,7 @@ absl::string_view CureFor(Role role, std::size_t dimensions) {
 
 // Rows and columns of an array in its role, if it fits.
 bool FitShape(Role role, std::vector<std::uint64_t>* shape) {
-  if (role == Role::kMatrix) return shape->size() == 2;
+  if (role == Role::kMatrix || role == Role::kStack) return shape->size() == 2;
   if (shape->empty() && role != Role::kRow) shape->push_back(1);
   if (shape->size() == 1) {
     shape->insert(role == Role::kScaleColumn ? shape->end() : shape->begin(), 1);
@@ -122,6 +125,21 @@ absl::StatusOr<Matrix> Read(const std::string& path, std::optional<DataType> ask
 
   std::vector<std::uint64_t> shape = npy->dictionary.shape;
   const std::string written = absl::StrCat("shape ", FormatShape(shape));
+  Stack stack;
+  if (role == Role::kStack && shape.size() == 3) {
+    if (npy->dictionary.fortran_order) {
+      return Annotate(path, absl::InvalidArgumentError(absl::StrCat(
+                                written,
+                                " in Fortran order: three dimensions are accepted in C "
+                                "order; save numpy.ascontiguousarray(x)")));
+    }
+    stack.count = shape.front();
+    shape.erase(shape.begin());
+    if (stack.count == 0) {
+      return Annotate(path, absl::InvalidArgumentError(
+                                absl::StrCat(written, ": at least one matrix is accepted")));
+    }
+  }
   if (!FitShape(role, &shape)) {
     return Annotate(path, absl::InvalidArgumentError(
                               absl::StrCat(written, ": ", Accepted(role), " accepted",
@@ -132,8 +150,10 @@ absl::StatusOr<Matrix> Read(const std::string& path, std::optional<DataType> ask
   format.rows = shape[0];
   format.columns = shape[1];
   format.order = npy->dictionary.fortran_order ? Order::kColumnMajor : Order::kRowMajor;
-  if (SizeBits(format.type) >= 8) return ReadData(*file, npy->data_offset, format);
-  if (npy->dictionary.descr != "|u1") return ReadElements(*file, npy->data_offset, format);
+  // Dimensions above kMaxDimension are refused, so that a product that overflows does not matter.
+  if (npy->dictionary.shape.size() == 3) stack.stride = shape[0] * shape[1];
+  if (SizeBits(format.type) >= 8) return ReadData(*file, npy->data_offset, format, stack);
+  if (npy->dictionary.descr != "|u1") return ReadElements(*file, npy->data_offset, format, stack);
   // The shape counts bytes.
   std::uint64_t& inner = format.order == Order::kRowMajor ? format.columns : format.rows;
   const auto bits = static_cast<std::uint64_t>(SizeBits(format.type));
@@ -143,7 +163,8 @@ absl::StatusOr<Matrix> Read(const std::string& path, std::optional<DataType> ask
                               Name(format.type), ", which has ", bits, " bits")));
   }
   inner = inner * 8 / bits;
-  return ReadData(*file, npy->data_offset, format);
+  if (stack.stride != 0) stack.stride = format.rows * format.columns;
+  return ReadData(*file, npy->data_offset, format, stack);
 }
 
 // The lines of a padded matrix without their padding.
@@ -163,6 +184,10 @@ std::string Pack(const MatrixView& matrix) {
 
 absl::StatusOr<Matrix> ReadNpy(const std::string& path, std::optional<DataType> asked) {
   return Read(path, asked, Role::kMatrix);
+}
+
+absl::StatusOr<Matrix> ReadNpyStack(const std::string& path, std::optional<DataType> asked) {
+  return Read(path, asked, Role::kStack);
 }
 
 absl::StatusOr<Matrix> ReadNpyVector(const std::string& path, std::optional<DataType> asked) {
@@ -191,6 +216,29 @@ absl::Status WriteNpy(const std::string& path, const MatrixView& matrix) {
   const bool padded = format.stride() != format.inner() && format.outer() > 1;
   const std::string packed = padded ? Pack(matrix) : std::string();
   return WriteFile(path, {header, padded ? absl::string_view(packed) : matrix.bytes()});
+}
+
+absl::Status WriteNpyStack(const std::string& path, const Matrix& stack) {
+  const MatrixFormat& format = stack.format();
+  if (format.order == Order::kColumnMajor) {
+    return Annotate(path, absl::InvalidArgumentError(absl::StrCat(
+                              ToString(format, stack.stack()),
+                              ": of three dimensions row-major matrices are written")));
+  }
+  const absl::StatusOr<absl::string_view> descr = DescrOfType(format.type);
+  if (!descr.ok()) return Annotate(path, descr.status());
+  NpyDictionary dictionary;
+  dictionary.descr = std::string(*descr);
+  dictionary.shape = {stack.stack().count, format.rows, format.columns};
+  const std::string header = FormatNpyHeader(dictionary);
+  const std::uint64_t elements = format.rows * format.columns;
+  if (format.stride() == format.inner() &&
+      (stack.stack().count == 1 || stack.stack().stride == elements)) {
+    return WriteFile(path, {header, stack.bytes()});
+  }
+  std::string packed;
+  for (std::uint64_t i = 0; i < stack.stack().count; ++i) packed += Pack(stack.view(i));
+  return WriteFile(path, {header, packed});
 }
 
 }  // namespace gemmd::client

@@ -20,6 +20,10 @@ namespace gemmd::client {
 absl::StatusOr<Matrix> ReadNpy(const std::string& path,
                                std::optional<DataType> asked = std::nullopt);
 
+// Or three dimensions in C order: a stack of matrices, one after another.
+absl::StatusOr<Matrix> ReadNpyStack(const std::string& path,
+                                    std::optional<DataType> asked = std::nullopt);
+
 // One dimension of N elements as 1 x N, or a 1 x N matrix.
 absl::StatusOr<Matrix> ReadNpyVector(const std::string& path,
                                      std::optional<DataType> asked = std::nullopt);
@@ -35,5 +39,8 @@ absl::StatusOr<Matrix> ReadRaw(const std::string& path, const MatrixFormat& form
 // Version 1.0, tightly packed, whole or not at all (base/file/write_file.h). np.load reads it; bf16
 // comes back as V2 and is used by .view(ml_dtypes.bfloat16).
 absl::Status WriteNpy(const std::string& path, const MatrixView& matrix);
+
+// Three dimensions, also of a stack of one. INVALID_ARGUMENT: its matrices are column-major.
+absl::Status WriteNpyStack(const std::string& path, const Matrix& stack);
 
 }  // namespace gemmd::client

@@ -56,9 +56,9 @@ void Notify(const StreamEnd& end) {
     answer->format = end.assembly->format();
     answer->d = std::move(*end.assembly).Take();
   } else {
-    answer =
-        DecodeResult({finished.d(), finished.handle(), finished.payload(), end.finished->payload},
-                     end.matmul->expected);
+    answer = DecodeResult({finished.receipt(), finished.d(), finished.handle(), finished.payload(),
+                           end.finished->payload},
+                          end.matmul->expected);
   }
   if (answer.ok()) answer->receipt = std::move(*finished.mutable_receipt());
   end.done(std::move(answer), Pushback());
@@ -421,6 +421,8 @@ void SessionState::OnFinished(const std::shared_ptr<StreamAnswer>& answer, Actio
     actions.ends.push_back(Remove(found));
     return;
   }
+  absl::Status products = CheckProducts(finished.receipt(), request.asked.matmul->expected);
+  if (!products.ok()) return Fail(found, std::move(products), actions);
   absl::StatusOr<ResultAssembly> assembly =
       ResultAssembly::Create(finished.d(), request.asked.matmul->expected);
   if (assembly.ok() && assembly->size_bytes() > request.asked.matmul->expected.max_bytes()) {

@@ -18,9 +18,14 @@ constexpr std::uint64_t kLargestElementBytes = 8;
 
 std::uint64_t BytesOf(DataType type) { return static_cast<std::uint64_t>(SizeBits(type) + 7) / 8; }
 
+std::string FieldOf(v1::OperandName name) {
+  return absl::AsciiStrToLower(v1::OperandName_Name(name));
+}
+
 // Writes one operand into the request, by what it is.
 struct Encoder {
   v1::OperandName name;
+  Stack stack;
   v1::Operand& wire;
   EncodedMatmul& request;
 
@@ -53,9 +58,29 @@ struct Encoder {
   }
 
   void AddPlane(v1::PlaneName plane, const Matrix& matrix, v1::Plane* described) const {
+    CheckBytes(plane, matrix);
     SetPlane(matrix.format(), described);
     request.planes.push_back({name, plane, matrix.shared_bytes()});
     request.payload_bytes += matrix.bytes().size();
+  }
+
+  void CheckBytes(v1::PlaneName plane, const Matrix& matrix) const {
+    Stack planes = stack;
+    if (plane != v1::DATA && stack.stride != 0) {
+      planes.stride = matrix.format().rows * matrix.format().columns;
+    }
+    const absl::StatusOr<std::uint64_t> bytes = SizeBytes(matrix.format(), planes);
+    const std::string field =
+        absl::StrCat(FieldOf(name), plane == v1::DATA ? "" : ".",
+                     plane == v1::DATA ? "" : absl::AsciiStrToLower(v1::PlaneName_Name(plane)));
+    if (!bytes.ok()) {
+      request.fault =
+          absl::InvalidArgumentError(absl::StrCat(field, ": ", bytes.status().message()));
+    } else if (*bytes != matrix.bytes().size()) {
+      request.fault = absl::InvalidArgumentError(absl::StrCat(
+          field, " has ", matrix.bytes().size(), " bytes: ", ToString(matrix.format(), planes),
+          " at stride ", planes.stride, " take ", *bytes));
+    }
   }
 };
 
@@ -70,6 +95,10 @@ ExpectedResult Expect(const MatmulInputs& inputs, const MatmulOptions& options) 
   expected.type = options.output_type;
   expected.order = options.output_order;
   expected.leading_dimension = options.output_leading_dimension;
+  if (options.batch) {
+    expected.products = options.batch->count;
+    expected.stride = options.batch->output_stride;
+  }
   expected.stays = std::holds_alternative<KeepResult>(options.destination);
   if (const auto* const place = std::get_if<SharedPlace>(&options.destination)) {
     expected.shared = place->bytes;
@@ -110,7 +139,7 @@ absl::Status CheckDestination(const EncodedMatmul& request) {
   };
   for (const PlaneBytes& plane : request.planes) {
     if (!Overlap(d, plane.bytes.view())) continue;
-    return refuse(absl::AsciiStrToLower(v1::OperandName_Name(plane.operand)));
+    return refuse(FieldOf(plane.operand));
   }
   for (const OperandSource& source : request.sources) {
     for (const v1::PlaneName name : kPlaneNames) {
@@ -121,23 +150,30 @@ absl::Status CheckDestination(const EncodedMatmul& request) {
   return absl::OkStatus();
 }
 
-// A copy of the operand in that order of K. Null: its blocks would be parted, or K is another.
+// A copy of the operand in that order of K. Null: its blocks would be parted, its matrices overlap,
+// or K is another.
 std::optional<Matrix> InOrder(const InlineOperand& operand, bool k_is_columns,
                               const std::vector<std::uint32_t>& order) {
   const MatrixFormat& format = operand.data.format();
   const std::uint64_t k = k_is_columns ? format.columns : format.rows;
   if (operand.blocks || SizeBits(format.type) < 8 || order.size() != k) return std::nullopt;
-  std::string bytes(operand.data.bytes());
   const std::uint64_t element = BytesOf(format.type);
+  const Stack& stack = operand.data.stack();
+  if (!stack.is_one() && stack.stride * element < operand.data.view().bytes().size()) {
+    return std::nullopt;
+  }
+  std::string bytes(operand.data.bytes());
   const bool k_is_inner = k_is_columns == (format.order == Order::kRowMajor);
   KLines lines;
-  lines.data = bytes.data();
   lines.element_bytes = element;
   lines.lines = k_is_columns ? format.rows : format.columns;
   lines.line_step = (k_is_inner ? format.stride() : 1) * element;
   lines.k_step = (k_is_inner ? 1 : format.stride()) * element;
-  gemmd::PutInOrder(order, lines);
-  absl::StatusOr<Matrix> made = Matrix::Create(format, std::move(bytes));
+  for (std::uint64_t i = 0; i < (stack.is_one() ? 1 : stack.count); ++i) {
+    lines.data = bytes.data() + i * stack.stride * element;
+    gemmd::PutInOrder(order, lines);
+  }
+  absl::StatusOr<Matrix> made = Matrix::Create(format, stack, Bytes(std::move(bytes)));
   if (!made.ok()) return std::nullopt;
   return *std::move(made);
 }
@@ -162,11 +198,21 @@ void PutInOrder(const MatmulOptions& options, MatmulInputs& inputs) {
 std::uint64_t ExpectedResult::max_bytes() const {
   const std::uint64_t largest = std::numeric_limits<std::uint64_t>::max();
   if (!rows || !columns) return largest;
+  const std::uint64_t limit = largest / kLargestElementBytes;
   const std::uint64_t inner = order == Order::kRowMajor ? *columns : *rows;
   const std::uint64_t outer = order == Order::kRowMajor ? *rows : *columns;
-  const std::uint64_t stride = std::max(inner, leading_dimension);
-  if (outer != 0 && stride > largest / kLargestElementBytes / outer) return largest;
-  return outer * stride * kLargestElementBytes;
+  const std::uint64_t line = std::max(inner, leading_dimension);
+  if (outer != 0 && line > limit / outer) return largest;
+  const std::uint64_t one = outer * line;
+  if (products <= 1) return one * kLargestElementBytes;
+  const std::uint64_t step = stride == 0 ? one : stride;
+  if (step > (limit - one) / (products - 1)) return largest;
+  return ((products - 1) * step + one) * kLargestElementBytes;
+}
+
+Stack ExpectedResult::StackOf(const MatrixFormat& format) const {
+  if (products <= 1) return {};
+  return {products, stride == 0 ? format.outer() * format.stride() : stride};
 }
 
 std::uint64_t ExpectedResult::answer_bytes() const {
@@ -180,14 +226,17 @@ std::shared_ptr<const EncodedMatmul> Encode(MatmulInputs inputs, const MatmulOpt
   request->is_in_place = IsInPlace(inputs, options);
   v1::MatmulHeader& header = request->header;
   SetHeader(options, header);
-  const auto add = [&request](v1::OperandName name, Operand&& operand, v1::Operand* wire) {
-    std::visit(Encoder{name, *wire, *request}, std::move(operand));
+  const Batch batch = options.batch.value_or(Batch());
+  const auto add = [&](v1::OperandName name, std::uint64_t stride, Operand&& operand,
+                       v1::Operand* wire) {
+    const Stack stack{batch.count, stride};
+    std::visit(Encoder{name, stack, *wire, *request}, std::move(operand));
   };
-  add(v1::A, std::move(inputs.a), header.mutable_a());
-  add(v1::B, std::move(inputs.b), header.mutable_b());
-  if (inputs.c) add(v1::C, *std::move(inputs.c), header.mutable_c());
-  if (inputs.bias) add(v1::BIAS, *std::move(inputs.bias), header.mutable_bias());
-  request->fault = CheckDestination(*request);
+  add(v1::A, batch.a_stride, std::move(inputs.a), header.mutable_a());
+  add(v1::B, batch.b_stride, std::move(inputs.b), header.mutable_b());
+  if (inputs.c) add(v1::C, batch.c_stride, *std::move(inputs.c), header.mutable_c());
+  if (inputs.bias) add(v1::BIAS, batch.bias_stride, *std::move(inputs.bias), header.mutable_bias());
+  if (request->fault.ok()) request->fault = CheckDestination(*request);
   return request;
 }
 

@@ -23,6 +23,8 @@ struct ExpectedResult {
   std::optional<DataType> type;
   Order order = Order::kRowMajor;
   std::uint64_t leading_dimension = 0;  // 0: tightly packed
+  std::uint64_t products = 0;           // of a batch; 0: there is none, and one product
+  std::uint64_t stride = 0;             // of a batch's results; 0: they follow each other
   bool stays = false;                   // on the server: a handle comes instead of D
   // The memory, shared with the server, that D is written to: none of it comes with the answer.
   std::optional<Bytes> shared = std::nullopt;
@@ -30,6 +32,8 @@ struct ExpectedResult {
   std::optional<Buffer> into = std::nullopt;
 
   bool comes_along() const { return !stays && !shared.has_value(); }
+  // The results of a batch, or the one, in that layout, as the request says it.
+  Stack StackOf(const MatrixFormat& format) const;
   // An upper bound of the result's bytes, its last line's padding included. It saturates, and is
   // the largest number where the shape is not known.
   std::uint64_t max_bytes() const;
@@ -59,7 +63,7 @@ struct EncodedMatmul {
 
 // Consumes the inputs; copies none of their bytes. Shared operands are read while a product is
 // under way, not here. INVALID_ARGUMENT is its fault where the server would write D into memory
-// that an operand is sent from.
+// that an operand is sent from, and where an operand's bytes are not those of its stack.
 std::shared_ptr<const EncodedMatmul> Encode(MatmulInputs inputs, const MatmulOptions& options);
 
 }  // namespace gemmd::client

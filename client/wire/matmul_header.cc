@@ -14,6 +14,15 @@ void SetDestination(const Destination& destination, v1::MatmulHeader& header) {
   }
 }
 
+void SetBatch(const Batch& batch, v1::StridedBatch& wire) {
+  wire.set_count(batch.count);
+  wire.set_a_stride(batch.a_stride);
+  wire.set_b_stride(batch.b_stride);
+  wire.set_c_stride(batch.c_stride);
+  wire.set_bias_stride(batch.bias_stride);
+  wire.set_output_stride(batch.output_stride);
+}
+
 }  // namespace
 
 void SetHeader(const MatmulOptions& options, v1::MatmulHeader& header) {
@@ -33,6 +42,7 @@ void SetHeader(const MatmulOptions& options, v1::MatmulHeader& header) {
     header.mutable_verification()->set_vectors(options.verification_vectors);
   }
   SetDestination(options.destination, header);
+  if (options.batch) SetBatch(*options.batch, *header.mutable_batch());
 }
 
 }  // namespace gemmd::client

@@ -118,6 +118,72 @@ TEST_F(ClientTest, SendsHeaderAndPlanesAndReturnsProductAndReceipt) {
   EXPECT_THAT(payload, ElementsAre("A:aaaaaa", "B:bbbbbbbb", "C:cccccccccccc", "BIAS:dddd"));
 }
 
+// Three of 2 x 2 by 2 x 2, of which one has B for all.
+MatmulInputs ThreeProducts() {
+  const MatrixFormat format{DataType::kInt8, 2, 2, Order::kRowMajor, 0};
+  return {*Matrix::Create(format, {3, 5}, Bytes("aaaa.bbbb.cccc")), Int8(2, 2, "wwww")};
+}
+
+MatmulOptions OfThree() {
+  MatmulOptions options;
+  options.batch = Batch{3, 5, 0, 7, 8, 0};
+  return options;
+}
+
+TEST_F(ClientTest, ABatchIsOneRequest) {
+  server_.Then([](auto& context, const auto& request, v1::MatmulResponse& response) {
+    grpc::Status status = Answer(2, 2, "abcdefghijkl")(context, request, response);
+    response.mutable_receipt()->set_products(3);
+    return status;
+  });
+  const auto product = client_.Matmul(ThreeProducts(), OfThree());
+  ASSERT_TRUE(product.ok()) << product.status();
+  EXPECT_EQ(product->d->stack().count, 3U);
+  EXPECT_EQ(product->d->view(1).bytes(), "efgh");
+  const v1::MatmulRequest request = server_.requests().at(0);
+  const v1::StridedBatch& batch = request.header().batch();
+  EXPECT_EQ(batch.count(), 3U);
+  EXPECT_EQ(batch.a_stride(), 5U);
+  EXPECT_EQ(batch.b_stride(), 0U);
+  EXPECT_EQ(batch.c_stride(), 7U);
+  EXPECT_EQ(batch.bias_stride(), 8U);
+  EXPECT_EQ(request.header().a().data().rows(), 2U);
+  EXPECT_EQ(request.payload(0).data(), "aaaa.bbbb.cccc");
+  EXPECT_EQ(request.payload(1).data(), "wwww");
+}
+
+TEST_F(ClientTest, ABatchThatAServerDoesNotKnowIsUnimplemented) {
+  server_.Then(Answer(2, 2, "abcd"));
+  server_.Then(Fail(grpc::StatusCode::INVALID_ARGUMENT,
+                    "payload of a: a chunk of 14 bytes is at offset 0; the plane has 4"));
+  for (int i = 0; i < 2; ++i) {
+    const absl::Status status = client_.Matmul(ThreeProducts(), OfThree()).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnimplemented);
+    EXPECT_THAT(std::string(status.message()),
+                HasSubstr("batch.count is 3, and the server is older than batches of products"));
+  }
+}
+
+TEST_F(ClientTest, AStackOfTooFewBytesIsNotSent) {
+  MatmulOptions options = OfThree();
+  options.batch->a_stride = 6;
+  absl::Status status = client_.Matmul(ThreeProducts(), options).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()),
+              HasSubstr("a has 14 bytes: 3 matrices of 2 x 2 int8 row-major at stride 6 take 16"));
+  options = OfThree();
+  options.batch->b_stride = 4;
+  status = client_.Matmul(ThreeProducts(), options).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("b has 4 bytes"));
+  // Scales of each matrix, tightly packed.
+  MatmulInputs scaled = ThreeProducts();
+  const MatrixFormat one{DataType::kF32, 1, 1, Order::kRowMajor, 0};
+  std::get<InlineOperand>(scaled.a).scales = *Matrix::Create(one, "1234");
+  status = client_.Matmul(std::move(scaled), OfThree()).status();
+  EXPECT_THAT(std::string(status.message()), HasSubstr("a.scales has 4 bytes"));
+  EXPECT_THAT(server_.requests(), IsEmpty());
+}
+
 TEST_F(ClientTest, EachFactorMayBeTransposed) {
   for (const std::uint64_t columns : {2, 4}) {
     server_.Then(Answer(3, columns, std::string(3 * columns, 'd')));

@@ -49,6 +49,44 @@ TEST(MatrixTest, BadFormatsAreRefusedByField) {
   EXPECT_TRUE(SizeBytes(Format(kMaxDimension, kMaxDimension, 0, DataType::kInt8)).ok());
 }
 
+TEST(MatrixTest, AStacksSizeIsUpToItsLastElement) {
+  EXPECT_EQ(*SizeBytes(Format(2, 3), {4, 6}), 96U);
+  EXPECT_EQ(*SizeBytes(Format(2, 3), {4, 10}), 144U);
+  EXPECT_EQ(*SizeBytes(Format(2, 3, 12), {4, 3}), 96U);  // beside each other
+  EXPECT_EQ(*SizeBytes(Format(2, 3), {4, 0}), 24U);      // one for all
+  EXPECT_EQ(*SizeBytes(Format(2, 3), {1, 10}), 24U);
+  EXPECT_EQ(*SizeBytes(Format(3, 0), {4, 6}), 0U);
+  EXPECT_EQ(*SizeBytes(Format(3, 3, 0, DataType::kInt4), {3, 10}), 15U);
+  EXPECT_EQ(*SizeBytes(Format(3, 3, 0, DataType::kFp6E2M3), {3, 12}), 25U);
+}
+
+TEST(MatrixTest, BadStacksAreRefused) {
+  const std::vector<std::pair<absl::StatusOr<std::uint64_t>, const char*>> cases = {
+      {SizeBytes(Format(2, 3), {0, 6}), "count 0: a stack has at least one matrix"},
+      {SizeBytes(Format(2, 3), {3, UINT64_MAX}), "overflows"},
+      {SizeBytes(Format(2, 3), {UINT64_MAX, 6}), "overflows"},
+      {SizeBytes(Format(3, 3, 0, DataType::kInt4), {2, 9}),
+       "stride 9 of elements of 4 bits: a matrix begins at a whole byte"},
+  };
+  for (const auto& [size, message] : cases) {
+    EXPECT_THAT(std::string(size.status().message()), HasSubstr(message));
+  }
+}
+
+TEST(MatrixTest, AStackShowsEachOfItsMatrices) {
+  const MatrixFormat format = Format(2, 1, 0, DataType::kInt8);
+  const auto stack = Matrix::Create(format, {3, 3}, Bytes("ab.cd.ef"));
+  ASSERT_TRUE(stack.ok()) << stack.status();
+  EXPECT_EQ(stack->view(0).bytes(), "ab");
+  EXPECT_EQ(stack->view(2).bytes(), "ef");
+  const auto shared = Matrix::Create(format, {3, 0}, Bytes("ab"));
+  EXPECT_EQ(shared->view(2).bytes(), "ab");
+  const auto empty = Matrix::Create(Format(2, 0), {3, 5}, Bytes());
+  EXPECT_EQ(empty->view(2).bytes(), "");
+  EXPECT_THAT(std::string(Matrix::Create(format, {3, 3}, Bytes("ab.cd.e")).status().message()),
+              HasSubstr("3 matrices of 2 x 1 int8 row-major takes 8 bytes, not 7"));
+}
+
 TEST(MatrixTest, BytesMustBeThoseOfTheFormat) {
   EXPECT_TRUE(Matrix::Create(Format(1, 2), "abcdefgh").ok());
   EXPECT_THAT(std::string(Matrix::Create(Format(1, 2), "abc").status().message()),

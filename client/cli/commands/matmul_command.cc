@@ -29,6 +29,7 @@ namespace {
 constexpr char kExamples[] = R"(  gemm matmul A.npy B.npy -o D.npy
   gemm matmul - B.npy -o - < A.npy > D.npy            # the report goes to standard error
   gemm matmul X.npy W.npy -o Y.npy --transpose-b --bias b.npy --activation gelu-tanh
+  gemm matmul As.npy Bs.npy -o Ds.npy --transpose-b   # of three dimensions: many products
   gemm matmul A.npy B.npy --alpha 0.5 --beta 1 --c C.npy -o D.npy
   gemm matmul A.bin B.npy --shape a=1500x1700 --type bf16 --output-type f32 -o D.npy
   gemm matmul Q.npy W.npy --type fp8-e4m3 --a-scales q.npy --b-scales w.npy -o D.npy
@@ -66,7 +67,8 @@ void AddFileOptions(CLI::App& app, MatmulArguments& arguments) {
   app.add_option(
          "A", arguments.operands.a.path,
          "Left operand, M x K: a file (.npy, raw, or of gemm quantize), - for standard input, or "
-         "@HANDLE or @NAME of one on the server")
+         "@HANDLE or @NAME of one on the server. A .npy file of three dimensions has a matrix for "
+         "each of many products")
       ->required()
       ->type_name("FILE");
   app.add_option("B", arguments.operands.b.path, "Right operand, K x N: likewise")
@@ -259,12 +261,16 @@ Outcome CompareWithFull(const GlobalOptions& global, client::Client& connection,
 
 // Writes and reports it.
 Outcome Conclude(const GlobalOptions& global, const MatmulArguments& arguments,
-                 const client::Product& product, const std::optional<client::ProductError>& error) {
+                 const client::Product& product, bool is_batch,
+                 const std::optional<client::ProductError>& error) {
   if (!product.d.has_value()) {
     ReportKept(global, product);
     return std::nullopt;
   }
-  if (Outcome failure = WriteOutput(arguments.output, product.d->view())) return failure;
+  if (Outcome failure = is_batch ? WriteStack(arguments.output, *product.d)
+                                 : WriteOutput(arguments.output, product.d->view())) {
+    return failure;
+  }
   if (global.json) {
     nlohmann::ordered_json report = ReportJson(product, arguments.output);
     if (error) report["quantization_error"] = ToJson(*error);
@@ -309,6 +315,17 @@ Outcome CheckKeep(const MatmulArguments& arguments) {
   return UsageFailure(checked.message());
 }
 
+// Before the product, not after it.
+Outcome CheckBatch(const MatmulArguments& arguments) {
+  if (arguments.keep) {
+    return UsageFailure("--keep keeps one matrix, and an operand's file has three dimensions");
+  }
+  if (arguments.options.output_order == Order::kColumnMajor && !arguments.output.empty()) {
+    return UsageFailure("--output-order column-major: a D of three dimensions is row-major");
+  }
+  return std::nullopt;
+}
+
 Outcome RunMatmul(const GlobalOptions& global, const MatmulArguments& arguments) {
   if (Outcome failure = CheckOutput(arguments.output, global.json)) return failure;
   if (Outcome failure = CheckKeep(arguments)) return failure;
@@ -322,6 +339,10 @@ Outcome RunMatmul(const GlobalOptions& global, const MatmulArguments& arguments)
   std::optional<Inputs> inputs;
   if (Outcome failure = ReadInputs(operands, inputs)) return failure;
   client::MatmulOptions options = arguments.options;
+  options.batch = inputs->batch;
+  if (options.batch) {
+    if (Outcome failure = CheckBatch(arguments)) return failure;
+  }
   if (arguments.keep) {
     options.destination =
         client::KeepResult{arguments.has_lease ? client::Lease(arguments.lease) : client::Lease()};
@@ -343,7 +364,7 @@ Outcome RunMatmul(const GlobalOptions& global, const MatmulArguments& arguments)
   if (!arguments.name.empty()) {
     if (Outcome failure = NameKept(global, arguments, *product)) return failure;
   }
-  return Conclude(global, arguments, *product, error);
+  return Conclude(global, arguments, *product, options.batch.has_value(), error);
 }
 
 }  // namespace

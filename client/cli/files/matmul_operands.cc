@@ -1,5 +1,6 @@
 #include "client/cli/files/matmul_operands.h"
 
+#include <tuple>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -57,7 +58,11 @@ class Reader {
       return std::nullopt;
     }
     std::optional<client::Matrix> data;
-    if (Outcome failure = arguments_.formats.Read(name, operand.path, data)) return failure;
+    // A stack would have scales of each of its matrices, and an error of each product.
+    const bool may_be_stack = operand.scales.empty() && !arguments_.report_error;
+    if (Outcome failure = arguments_.formats.Read(name, operand.path, data, may_be_stack)) {
+      return failure;
+    }
     client::InlineOperand sent(*std::move(data));
     if (Outcome failure =
             ReadScaleFiles(operand.scales, name + "-", arguments_.formats.Format(name),
@@ -124,6 +129,38 @@ class Reader {
   const OperandsArguments& arguments_;
 };
 
+// The stack of an operand that is one.
+const client::Stack* StackOf(const std::optional<client::Operand>& operand) {
+  const auto* const given = operand ? std::get_if<client::InlineOperand>(&*operand) : nullptr;
+  if (given == nullptr) return nullptr;
+  const client::Stack& stack = given->data.stack();
+  return stack.count > 1 || stack.stride != 0 ? &stack : nullptr;
+}
+
+// One dimension of the batch, as NumPy broadcasts it: equal counts, or one matrix for all.
+Outcome FindBatch(const Read& a, const Read& b, const Read& c,
+                  std::optional<client::Batch>& batch) {
+  client::Batch found;
+  std::string first;  // whose count it is
+  for (const auto& [name, read, stride] :
+       {std::tuple("A", &a, &found.a_stride), std::tuple("B", &b, &found.b_stride),
+        std::tuple("C", &c, &found.c_stride)}) {
+    const client::Stack* const stack = StackOf(read->given);
+    if (stack == nullptr) continue;
+    batch.emplace();
+    if (stack->count == 1) continue;
+    if (found.count > 1 && stack->count != found.count) {
+      return UsageFailure(absl::StrCat(first, " has ", found.count, " matrices and ", name, " ",
+                                       stack->count, ": it must be as many, or one"));
+    }
+    if (found.count == 1) first = name;
+    found.count = stack->count;
+    *stride = stack->stride;
+  }
+  if (batch) batch = found;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Outcome ReadInputs(const OperandsArguments& arguments, std::optional<Inputs>& inputs) {
@@ -143,8 +180,11 @@ Outcome ReadInputs(const OperandsArguments& arguments, std::optional<Inputs>& in
   if (Outcome failure = reader.ReadFactor("b", arguments.b, b)) return failure;
   if (Outcome failure = reader.ReadPlain("c", arguments.c, c)) return failure;
   if (Outcome failure = reader.ReadPlain("bias", arguments.bias, bias)) return failure;
+  std::optional<client::Batch> batch;
+  if (Outcome failure = FindBatch(a, b, c, batch)) return failure;
   inputs =
       Inputs{{*std::move(a.given), *std::move(b.given), std::move(c.given), std::move(bias.given)},
+             batch,
              std::nullopt};
   if (arguments.report_error) {
     inputs->full = client::MatmulInputs{*std::move(a.full), *std::move(b.full)};

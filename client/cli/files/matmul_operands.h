@@ -32,6 +32,7 @@ struct OperandsArguments {
 
 struct Inputs {
   client::MatmulInputs given;
+  std::optional<client::Batch> batch;  // where a file has three dimensions
   // The inputs in f32, before any was quantized here; a container counts with the values it holds.
   // Present where report_error asks for them.
   std::optional<client::MatmulInputs> full;

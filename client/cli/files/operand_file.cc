@@ -113,7 +113,7 @@ bool OperandFormats::HasOwn(const std::string& operand) const {
 }
 
 Outcome OperandFormats::Read(const std::string& operand, const std::string& path,
-                             std::optional<client::Matrix>& matrix) const {
+                             std::optional<client::Matrix>& matrix, bool may_be_stack) const {
   const std::optional<client::OperandType> found = Find(types_, operand);
   const std::optional<DataType> type = found ? std::make_optional(found->element) : std::nullopt;
   const std::optional<Shape> shape = Find(shapes_, operand);
@@ -136,8 +136,10 @@ Outcome OperandFormats::Read(const std::string& operand, const std::string& path
     format.columns = shape->second;
     format.order = Find(orders_, operand).value_or(Order::kRowMajor);
     read = client::ReadRaw(path, format);
+  } else if (operand == "bias") {
+    read = client::ReadNpyVector(path, type);
   } else {
-    read = operand == "bias" ? client::ReadNpyVector(path, type) : client::ReadNpy(path, type);
+    read = may_be_stack ? client::ReadNpyStack(path, type) : client::ReadNpy(path, type);
   }
   if (!read.ok()) return FileFailure(read.status());
   matrix = *std::move(read);

@@ -30,9 +30,10 @@ class OperandFormats {
   absl::Status AddOrder(absl::string_view text);
   absl::Status AddScaleLayout(absl::string_view text);  // plain or blocked-128x4
 
-  // `operand` is "a", "b", "c" or "bias"; a bias may have one dimension.
+  // `operand` is "a", "b", "c" or "bias"; a bias may have one dimension. With `may_be_stack` a .npy
+  // file may have three: the matrix is a stack then, whose stride is not 0.
   Outcome Read(const std::string& operand, const std::string& path,
-               std::optional<client::Matrix>& matrix) const;
+               std::optional<client::Matrix>& matrix, bool may_be_stack = false) const;
 
   // The format that the operand's --type names, if any, and whether its scales are in tiles.
   std::optional<QuantFormat> Format(const std::string& operand) const;

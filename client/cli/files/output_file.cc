@@ -44,6 +44,10 @@ Outcome WriteOutput(const std::string& path, const client::MatrixView& matrix) {
   return path.empty() ? std::nullopt : OutcomeOf(client::WriteNpy(PathToWrite(path), matrix));
 }
 
+Outcome WriteStack(const std::string& path, const client::Matrix& stack) {
+  return path.empty() ? std::nullopt : OutcomeOf(client::WriteNpyStack(PathToWrite(path), stack));
+}
+
 Outcome WriteOutput(const std::string& path, absl::string_view text) {
   return path.empty() ? std::nullopt : OutcomeOf(WriteFile(PathToWrite(path), {text}));
 }

@@ -22,8 +22,9 @@ std::string PathToWrite(const std::string& path);
 // for. Standard output takes nothing else, so that --json excludes it.
 Outcome CheckOutput(const std::string& path, bool json);
 
-// A matrix as .npy, or a text; nothing where the path is empty.
+// A matrix as .npy, a stack as one of three dimensions, or a text; nothing where the path is empty.
 Outcome WriteOutput(const std::string& path, const client::MatrixView& matrix);
+Outcome WriteStack(const std::string& path, const client::Matrix& stack);
 Outcome WriteOutput(const std::string& path, absl::string_view text);
 
 // Prints what goes with the outputs at `paths`: to standard error where one of them has standard

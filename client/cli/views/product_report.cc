@@ -92,7 +92,8 @@ std::string Stages(const client::Receipt& receipt) {
 std::string Report(const client::Product& product, const std::string& output_path) {
   const v1::Receipt& server = product.receipt.server;
   Table what({{}, {}});
-  what.AddRow({"D", absl::StrCat(client::ToString(product.format),
+  const client::Stack stack = product.d ? product.d->stack() : client::Stack();
+  what.AddRow({"D", absl::StrCat(client::ToString(product.format, stack),
                                  output_path.empty() ? "" : " -> ", output_path)});
   what.AddRow({"kernel", server.kernel()});
   what.AddRow({"plan", server.plan()});

@@ -79,6 +79,12 @@ module gemmd
     type(c_ptr) :: d
     logical(c_bool) :: keep_on_server
     integer(c_int64_t) :: lease_ms
+    integer(c_int64_t) :: batch_count
+    integer(c_int64_t) :: a_batch_stride
+    integer(c_int64_t) :: b_batch_stride
+    integer(c_int64_t) :: c_batch_stride
+    integer(c_int64_t) :: bias_batch_stride
+    integer(c_int64_t) :: d_batch_stride
   end type
 
   interface
@@ -213,7 +219,7 @@ contains
 
   type(gemmd_matmul_options) function gemmd_matmul_options_init() result(made)
     made = gemmd_matmul_options(0, 1, 0, .false., .false., c_null_ptr, c_null_ptr, 0, 0, 0, 0, 0, 0, c_null_ptr, &
-        0, c_null_ptr, .false., 0)
+        0, c_null_ptr, .false., 0, 0, 0, 0, 0, 0, 0)
     made%size = c_sizeof(made)
   end function
 

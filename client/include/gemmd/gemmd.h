@@ -216,12 +216,23 @@ typedef struct gemmd_matmul_options {
   const gemmd_array* d;
   bool keep_on_server; /* D stays there; gemmd_result_matrix() names it. Not together with `d`. */
   int64_t lease_ms;    /* of D that stays, after each use; 0 is the server's default */
+  /* Many products of one shape in one request, each with the bits that it has alone; 0 is one
+   * product, without strides. Arrays describe the first product's matrices, and product k's lie
+   * k strides behind them, in elements. With stride 0 all products take that matrix, as they must
+   * where it stays on the server; 0 of `d` is results that follow each other, each with all of its
+   * lines. Not together with `keep_on_server`. UNIMPLEMENTED: the server is older than batches. */
+  int64_t batch_count; /* 0, or 1 to 16777216 */
+  int64_t a_batch_stride;
+  int64_t b_batch_stride;
+  int64_t c_batch_stride;
+  int64_t bias_batch_stride;
+  int64_t d_batch_stride; /* results must not overlap */
 } gemmd_matmul_options;
 
 #define GEMMD_MATMUL_OPTIONS_INIT                                                                  \
   {                                                                                                \
     sizeof(gemmd_matmul_options), 1, 0, false, false, NULL, NULL, 0, 0, 0, 0, 0, 0, NULL, 0, NULL, \
-        false, 0                                                                                   \
+        false, 0, 0, 0, 0, 0, 0, 0                                                                 \
   }
 
 /* Multiplies, and waits for the product. Options may be NULL. Memory of operands is not copied and
@@ -254,7 +265,8 @@ void gemmd_call_cancel(gemmd_call* call);
 /* Lets go of the handle; the product goes on. */
 void gemmd_call_free(gemmd_call* call);
 
-/* Describes D in the result's memory. FAILED_PRECONDITION: D went to `options->d`, or stays on the
+/* Describes D in the result's memory; of a batch the first result, which the others follow,
+ * rows * columns elements each. FAILED_PRECONDITION: D went to `options->d`, or stays on the
  * server. */
 gemmd_code gemmd_result_array(const gemmd_result* result, gemmd_array* array, gemmd_error** error);
 /* D that stays on the server. FAILED_PRECONDITION: it does not. The caller frees the matrix. */
@@ -276,7 +288,7 @@ typedef struct gemmd_receipt {
   double round_trip_us;    /* of the last attempt */
   double wire_us;          /* the round trip less the server's total */
   double waited_us;        /* between attempts */
-  double flops;            /* 2 M N K */
+  double flops;            /* 2 M N K, times the products */
   double verification_residual;
   double error_bound;
   double joules;
@@ -285,12 +297,13 @@ typedef struct gemmd_receipt {
   uint64_t payload_bytes_in;
   uint64_t payload_bytes_out;
   int32_t attempts;
+  uint64_t products; /* of the request; 0: the server is too old to say */
 } gemmd_receipt;
 
 #define GEMMD_RECEIPT_INIT                                                                         \
   {                                                                                                \
     sizeof(gemmd_receipt), 0, NULL, NULL, NULL, NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, \
-        0                                                                                          \
+        0, 0                                                                                       \
   }
 
 /* FAILED_PRECONDITION: the result is that of gemmd_get(). */
@@ -311,7 +324,7 @@ typedef struct gemmd_estimated {
   double device_us;  /* copies in and out, and the kernel */
   double send_us;    /* of D */
   double total_us;   /* of these four; the way there and back is the caller's to measure */
-  double flops;      /* 2 M N K */
+  double flops;      /* 2 M N K, times the products */
   uint64_t receive_bytes;
   uint64_t send_bytes;
   bool receive_is_measured; /* else receive_us is at 1 GB/s, which nobody measured */
@@ -357,18 +370,22 @@ typedef struct gemmd_encoded_matmul {
   bool d_is_column_major;
   int64_t d_rows;
   int64_t d_columns;
-  void* d; /* memory for D; where the header has `output`, that place; NULL where it has keep_result
-            */
+  void* d; /* memory for D, for d_count of them; where the header has `output`, that place; NULL
+            * where it has keep_result */
   const char* traceparent; /* NULL: none; so is tracestate */
   const char* tracestate;
   int32_t transport;
   int32_t channels;    /* 0 to 64; 0 chooses */
   int64_t chunk_bytes; /* of a stream: from 4096 on; 0 chooses */
   int64_t timeout_us;  /* of the whole call; 0 is the client's */
+  int64_t d_count; /* the results of the header's batch, which follow each other; 0: it has none */
 } gemmd_encoded_matmul;
 
-#define GEMMD_ENCODED_MATMUL_INIT \
-  { sizeof(gemmd_encoded_matmul), NULL, 0, NULL, 0, 0, false, 0, 0, NULL, NULL, NULL, 0, 0, 0, 0 }
+#define GEMMD_ENCODED_MATMUL_INIT                                                                 \
+  {                                                                                               \
+    sizeof(gemmd_encoded_matmul), NULL, 0, NULL, 0, 0, false, 0, 0, NULL, NULL, NULL, 0, 0, 0, 0, \
+        0                                                                                         \
+  }
 
 /* Begins a product, as gemmd_matmul_async() does. Operands that the server has lost are not brought
  * back: NOT_FOUND has them in gemmd_error_details(), as gemmd.v1.MissingOperands.

@@ -288,6 +288,16 @@ enum class Priority : std::int32_t {
   kLow = GEMMD_PRIORITY_LOW,
 };
 
+// Many products of one shape in one request: gemmd_matmul_options' batch_count and strides.
+struct Batch {
+  std::int64_t count = 1;
+  std::int64_t a_stride = 0;
+  std::int64_t b_stride = 0;
+  std::int64_t c_stride = 0;
+  std::int64_t bias_stride = 0;
+  std::int64_t d_stride = 0;  // of MatmulOptions::d
+};
+
 // gemmd_matmul_options.
 struct MatmulOptions {
   double alpha = 1;
@@ -307,14 +317,16 @@ struct MatmulOptions {
   std::optional<MutableArray> d = std::nullopt;
   bool keep_on_server = false;
   Milliseconds lease{0};  // 0: the server's default
+  std::optional<Batch> batch = std::nullopt;
 };
 
-// A product, or a matrix that Client::Get() brought.
+// A product, a batch of them, or a matrix that Client::Get() brought.
 class Product {
  public:
   explicit Product(gemmd_result* result) : result_(result) {}
 
-  // D in this product's memory, which lives as long as it does. FAILED_PRECONDITION: it went to
+  // D in this product's memory, which lives as long as it does; of a batch the first result, which
+  // the others follow, rows * columns elements each. FAILED_PRECONDITION: it went to
   // MatmulOptions::d, or stays on the server.
   Result<Array> array() const {
     gemmd_array array = GEMMD_ARRAY_INIT;
@@ -570,9 +582,19 @@ class Client {
       if (given.d) options.d = &(d = given.d->c());
       options.keep_on_server = given.keep_on_server;
       options.lease_ms = given.lease.count();
+      if (given.batch) Set(*given.batch);
     }
     Given(const Given&) = delete;
     Given& operator=(const Given&) = delete;
+
+    void Set(const Batch& batch) {
+      options.batch_count = batch.count;
+      options.a_batch_stride = batch.a_stride;
+      options.b_batch_stride = batch.b_stride;
+      options.c_batch_stride = batch.c_stride;
+      options.bias_batch_stride = batch.bias_stride;
+      options.d_batch_stride = batch.d_stride;
+    }
 
     gemmd_operand a;
     gemmd_operand b;

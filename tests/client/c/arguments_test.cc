@@ -1,5 +1,6 @@
 // Wrong arguments of the C interface: each is refused by field, value and limit, and by nothing
 // else than a status.
+#include <cstddef>
 #include <functional>
 #include <limits>
 
@@ -133,6 +134,56 @@ TEST_F(ArgumentsTest, OptionsOfAProduct) {
       "place [options.keep_on_server, -1]",
       With(options_.keep_on_server, true));
   EXPECT_EQ("OK", Matmul());
+}
+
+TEST_F(ArgumentsTest, Batches) {
+  EXPECT_EQ(
+      "INVALID_ARGUMENT: options.batch_count is 16777217: must be 0 to 16777216 "
+      "[options.batch_count, 16777216]",
+      With<std::int64_t>(options_.batch_count, (1 << 24) + 1));
+  EXPECT_EQ(
+      "INVALID_ARGUMENT: options.b_batch_stride is 6, and options.batch_count is 0: a stride is of "
+      "a batch [options.b_batch_stride, -1]",
+      With<std::int64_t>(options_.b_batch_stride, 6));
+  std::vector<float> d_values(4);
+  gemmd_array d = ArrayOf(d_values, 2, 2);
+  options_.d = &d;
+  EXPECT_EQ(
+      "INVALID_ARGUMENT: options.d_batch_stride is 4, and options.batch_count is 0: a stride is of "
+      "a batch [options.d_batch_stride, -1]",
+      With<std::int64_t>(options_.d_batch_stride, 4));
+  options_.batch_count = 2;
+  EXPECT_EQ(
+      "INVALID_ARGUMENT: options.a_batch_stride is -6: must be 0 to 9223372036854775807 "
+      "[options.a_batch_stride, 9223372036854775807]",
+      With<std::int64_t>(options_.a_batch_stride, -6));
+  const std::string overflows =
+      ": stride 9223372036854775807 with 2 matrices: the size in bytes overflows [, -1]";
+  EXPECT_EQ("INVALID_ARGUMENT: a" + overflows,
+            With(options_.a_batch_stride, std::numeric_limits<std::int64_t>::max()));
+  EXPECT_EQ("INVALID_ARGUMENT: options.d" + overflows,
+            With(options_.d_batch_stride, std::numeric_limits<std::int64_t>::max()));
+}
+
+// As a program passes it that was compiled before there were batches.
+TEST_F(ArgumentsTest, AStructOfAnEarlierVersionIsTaken) {
+  options_.size = offsetof(gemmd_matmul_options, batch_count);
+  options_.batch_count = -1;  // it is not its memory
+  EXPECT_EQ("OK", Matmul());
+  EXPECT_EQ(
+      "INVALID_ARGUMENT: options.size is 111: must be 112 to 4096; the struct's _INIT macro sets "
+      "it [options.size, 4096]",
+      With<std::size_t>(options_.size, options_.size - 1));
+  options_ = GEMMD_MATMUL_OPTIONS_INIT;
+  gemmd_result* result = nullptr;
+  ASSERT_EQ(GEMMD_OK, gemmd_matmul(client_, &a_operand_, &b_operand_, &options_, &result, nullptr));
+  gemmd_receipt receipt = GEMMD_RECEIPT_INIT;
+  receipt.size = offsetof(gemmd_receipt, products);
+  receipt.products = 77;
+  EXPECT_EQ(GEMMD_OK, gemmd_result_receipt(result, &receipt, nullptr));
+  EXPECT_EQ(1, receipt.attempts);
+  EXPECT_EQ(77u, receipt.products);
+  gemmd_result_free(result);
 }
 
 TEST_F(ArgumentsTest, AStructOfALaterVersionIsTakenWhereItsNewFieldsAreZero) {

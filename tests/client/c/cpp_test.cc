@@ -48,6 +48,20 @@ TEST_F(CppTest, AProductHasItsValuesAndReceipt) {
   EXPECT_EQ(GEMMD_FAILED_PRECONDITION, d->matrix().status().code());
 }
 
+TEST_F(CppTest, ABatchIsOneRequest) {
+  a_values_.insert(a_values_.end(), {2, 4, 6, 8, 10, 12});
+  std::vector<float> bias = {1, 2, 3};
+  std::vector<float> d(8);
+  MatmulOptions options;
+  options.bias = RowMajor(bias.data(), 1, 2);
+  options.d = RowMajor(d.data(), 2, 2);
+  options.batch = Batch{2, 6, 0, 0, 1, 4};
+  const Result<Product> made = cpp_.Matmul(a(), b(), options);
+  ASSERT_TRUE(made.ok()) << made.status().ToString();
+  EXPECT_THAT(d, ElementsAre(9, 11, 21, 20, 18, 21, 42, 39));
+  EXPECT_EQ(2u, made->receipt()->products);
+}
+
 TEST_F(CppTest, EachOptionIsGivenOn) {
   std::vector<float> c = {1, 2, 3, 4};
   std::vector<float> bias = {10, -100};

@@ -1,5 +1,6 @@
 // Products that a client of another language encodes.
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <future>
@@ -112,6 +113,28 @@ TEST_F(EncodedTest, DIsWrittenWhereItWasAskedForByEitherTransport) {
   encoded_.d_is_column_major = true;
   Response(GEMMD_TRANSPORT_STREAM);
   EXPECT_THAT(d_, ElementsAre(8, 20, 9, 18));
+}
+
+TEST_F(EncodedTest, ResultsOfABatchFollowEachOther) {
+  a_values_.insert(a_values_.end(), {2, 4, 6, 8, 10, 12});
+  planes_[0].data = a_values_.data();
+  planes_[0].data_bytes = 48;
+  header_.mutable_batch()->set_count(2);
+  header_.mutable_batch()->set_a_stride(6);
+  encoded_.d_count = 2;
+  for (const int32_t transport : {GEMMD_TRANSPORT_UNARY, GEMMD_TRANSPORT_STREAM}) {
+    d_.assign(8, -1);
+    encoded_.d = d_.data();
+    encoded_.transport = transport;
+    EXPECT_EQ(2u, Response(transport).receipt().products());
+    EXPECT_THAT(d_, ElementsAre(8, 9, 20, 18, 16, 18, 40, 36));
+  }
+  EXPECT_THAT(Refusal([](gemmd_encoded_matmul& e) { e.d_count = 3; }),
+              HasSubstr("encoded.d_count is 3: the header's batch has 2 results"));
+  // As a program passes it that was compiled before.
+  EXPECT_THAT(
+      Refusal([](gemmd_encoded_matmul& e) { e.size = offsetof(gemmd_encoded_matmul, d_count); }),
+      HasSubstr("encoded.d_count is 0: the header's batch has 2 results"));
 }
 
 TEST_F(EncodedTest, OneThatStaysHasAHandleAndNeedsNoMemory) {

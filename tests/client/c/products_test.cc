@@ -110,6 +110,71 @@ TEST_F(ProductsTest, DIsWrittenWithItsStridesAndMayBeC) {
   EXPECT_EQ((std::vector<float>{9, 21, -7, 10, 19, -7}), values);
 }
 
+TEST_F(ProductsTest, ABatchIsOneRequest) {
+  // A and twice A, with one element between them, by B.
+  std::vector<float> stack = {1, 2, 3, 4, 5, 6, -1, 2, 4, 6, 8, 10, 12};
+  gemmd_array a_array = ArrayOf(stack, 2, 3);
+  const gemmd_operand a = OperandOf(a_array);
+  const gemmd_operand b = OperandOf(b_);
+  gemmd_matmul_options options = GEMMD_MATMUL_OPTIONS_INIT;
+  options.batch_count = 2;
+  options.a_batch_stride = 7;
+  gemmd_result* result = nullptr;
+  gemmd_error* error = nullptr;
+  gemmd_code code = gemmd_matmul(client_, &a, &b, &options, &result, &error);
+  ASSERT_EQ("OK", Told(code, error));
+  gemmd_array d = GEMMD_ARRAY_INIT;
+  ASSERT_EQ(GEMMD_OK, gemmd_result_array(result, &d, nullptr));
+  EXPECT_EQ(2, d.rows);
+  const auto* const values = static_cast<const float*>(d.data);
+  EXPECT_EQ((std::vector<float>{8, 9, 20, 18, 16, 18, 40, 36}),
+            std::vector<float>(values, values + 8));
+  gemmd_receipt receipt = GEMMD_RECEIPT_INIT;
+  EXPECT_EQ(GEMMD_OK, gemmd_result_receipt(result, &receipt, nullptr));
+  EXPECT_EQ(2u, receipt.products);
+  EXPECT_EQ(48, receipt.flops);
+  EXPECT_EQ(stack.size() * 4 + 24, receipt.payload_bytes_in);
+  gemmd_result_free(result);
+}
+
+TEST_F(ProductsTest, ResultsOfABatchAreWrittenWithTheirStride) {
+  std::vector<float> values(14, -7);  // Fortran's order, 5 columns: the second one's begin there
+  gemmd_array d = ArrayOf(values, 2, 2);
+  d.row_stride = 1;
+  d.column_stride = 3;
+  std::vector<float> c_values = {100, 100, 100, 100, 200, 200, 200, 200};
+  const gemmd_array c_array = ArrayOf(c_values, 2, 2);
+  const gemmd_operand c = OperandOf(c_array);
+  gemmd_matmul_options options = GEMMD_MATMUL_OPTIONS_INIT;
+  options.batch_count = 2;
+  options.beta = 1;
+  options.c = &c;
+  options.c_batch_stride = 4;
+  options.d = &d;
+  options.d_batch_stride = 7;
+  EXPECT_EQ(std::vector<float>(), Multiply(OperandOf(a_), OperandOf(b_), &options));
+  EXPECT_EQ((std::vector<float>{108, 120, -7, 109, 118, -7, -7, 208, 220, -7, 209, 218, -7, -7}),
+            values);
+  values.assign(14, -7);
+  options.d_batch_stride = 0;  // as whole as their lines are
+  Multiply(OperandOf(a_), OperandOf(b_), &options);
+  EXPECT_EQ((std::vector<float>{108, 120, -7, 109, 118, -7, 208, 220, -7, 209, 218, -7, -7, -7}),
+            values);
+}
+
+TEST_F(ProductsTest, ABatchByAMatrixThatStays) {
+  gemmd_matrix* weights = nullptr;
+  ASSERT_EQ(GEMMD_OK, gemmd_put(client_, &b_, 0, 0, &weights, nullptr));
+  gemmd_matmul_options options = GEMMD_MATMUL_OPTIONS_INIT;
+  options.batch_count = 3;
+  std::vector<float> d_values(12);
+  gemmd_array d = ArrayOf(d_values, 2, 2);
+  options.d = &d;
+  Multiply(OperandOf(a_), OperandOf(weights), &options);
+  EXPECT_EQ((std::vector<float>{8, 9, 20, 18, 8, 9, 20, 18, 8, 9, 20, 18}), d_values);
+  gemmd_matrix_free(weights);
+}
+
 TEST_F(ProductsTest, WithoutElements) {
   a_.columns = b_.rows = 0;
   a_.data = b_.data = nullptr;

@@ -2,6 +2,7 @@
 
 #include <regex>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -60,6 +61,64 @@ TEST_F(MatmulTest, WritesTheProductAndPrintsTheReceipt) {
                            "client  total", "1.5 GFLOP/s in the kernel"}) {
     EXPECT_THAT(result.output, HasSubstr(part));
   }
+}
+
+TEST_F(MatmulTest, FilesOfThreeDimensionsAreManyProducts) {
+  const std::string stack = Int8File("stack.npy", "(3, 2, 2)", "aaaabbbbcccc");
+  const std::string one = Int8File("one.npy", "(1, 2, 2)", "dddd");
+  const std::string d = directory_.Path("d.npy");
+  struct Case {
+    std::string a, b;
+    std::uint64_t count, a_stride, b_stride;
+  };
+  for (const Case& each :
+       {Case{stack, b_, 3, 4, 0}, Case{a_, stack, 3, 0, 4}, Case{stack, stack, 3, 4, 4},
+        Case{one, stack, 3, 0, 4}, Case{one, b_, 1, 0, 0}}) {
+    server_.Then([count = each.count](auto& context, const auto& request, auto& response) {
+      grpc::Status status =
+          Answer(2, 2, std::string("abcdefghijkl", 4 * count))(context, request, response);
+      response.mutable_receipt()->set_products(count);
+      return status;
+    });
+    const ProcessResult result = Gemm({"matmul", each.a, each.b, "-o", d});
+    EXPECT_EQ(result.exit_code, 0) << result.error;
+    const v1::StridedBatch batch = server_.requests().back().header().batch();
+    EXPECT_EQ(batch.count(), each.count);
+    EXPECT_EQ(batch.a_stride(), each.a_stride);
+    EXPECT_EQ(batch.b_stride(), each.b_stride);
+    EXPECT_EQ(FileBytes(d),
+              NpyBytes(NpyDictionaryText("|i1", absl::StrCat("(", each.count, ", 2, 2)")),
+                       std::string("abcdefghijkl", 4 * each.count)));
+    EXPECT_THAT(result.output, HasSubstr("2 x 2 int8 row-major -> "));
+  }
+}
+
+TEST_F(MatmulTest, StacksThatDoNotGoTogetherAreUsage) {
+  const std::string three = Int8File("three.npy", "(3, 2, 2)", "aaaabbbbcccc");
+  const std::string two = Int8File("two.npy", "(2, 2, 2)", "aaaabbbb");
+  const std::string scale =
+      directory_.File("scale.npy", NpyBytes(NpyDictionaryText("<f4", "()"), "aaaa"));
+  const std::vector<std::tuple<std::vector<std::string>, int, const char*>> cases = {
+      {{three, two}, 2, "A has 3 matrices and B 2: it must be as many, or one"},
+      {{three, b_, "--beta", "1", "--c", two}, 2, "A has 3 matrices and C 2"},
+      {{three, b_, "--keep"}, 2, "--keep keeps one matrix"},
+      {{three, b_, "-o", directory_.Path("d.npy"), "--output-order", "column-major"},
+       2,
+       "a D of three dimensions is row-major"},
+      {{three, b_, "--a-scales", scale}, 3, "shape (3, 2, 2): two dimensions are accepted"},
+  };
+  for (const auto& [arguments, code, message] : cases) {
+    std::vector<std::string> command = {"matmul"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    const ProcessResult result = Gemm(command);
+    EXPECT_EQ(result.exit_code, code) << result.error;
+    EXPECT_THAT(result.error, HasSubstr(message));
+  }
+  EXPECT_THAT(server_.requests(), IsEmpty());
+  server_.Then(Answer(2, 2, "abcd"));
+  const ProcessResult old = Gemm({"matmul", three, b_});
+  EXPECT_NE(old.exit_code, 0);
+  EXPECT_THAT(old.error, HasSubstr("the server is older than batches of products"));
 }
 
 TEST_F(MatmulTest, ADashIsStandardOutputAndTakesTheProductAlone) {

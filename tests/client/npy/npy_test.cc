@@ -114,6 +114,60 @@ TEST_F(NpyTest, PaddedLinesAreWrittenWithoutTheirPadding) {
             NpyBytes(NpyDictionaryText("|i1", "(2, 3)"), "abcdef"));
 }
 
+TEST_F(NpyTest, ThreeDimensionsAreAStack) {
+  const std::string bytes = NpyBytes(NpyDictionaryText("|i1", "(3, 2, 1)"), "abcdef");
+  const auto stack = ReadNpyStack(directory_.File("x.npy", bytes));
+  ASSERT_TRUE(stack.ok()) << stack.status();
+  EXPECT_EQ(ToString(stack->format(), stack->stack()), "3 matrices of 2 x 1 int8 row-major");
+  EXPECT_EQ(stack->view(2).bytes(), "ef");
+  ASSERT_TRUE(WriteNpyStack(directory_.Path("y.npy"), *stack).ok());
+  EXPECT_EQ(FileBytes(directory_.Path("y.npy")), bytes);
+  const auto one = ReadNpyStack(
+      directory_.File("one.npy", NpyBytes(NpyDictionaryText("|i1", "(1, 2, 1)"), "ab")));
+  ASSERT_TRUE(one.ok()) << one.status();
+  EXPECT_EQ(one->stack().count, 1U);
+  EXPECT_NE(one->stack().stride, 0U);
+  const auto matrix =
+      ReadNpyStack(directory_.File("two.npy", NpyBytes(NpyDictionaryText("|i1", "(2, 1)"), "ab")));
+  ASSERT_TRUE(matrix.ok()) << matrix.status();
+  EXPECT_EQ(matrix->stack().stride, 0U);
+  const auto packed = ReadNpyStack(
+      directory_.File("p.npy", NpyBytes(NpyDictionaryText("|u1", "(2, 1, 2)"), "\x21\x43\x65\x07")),
+      DataType::kFp4E2M1);
+  ASSERT_TRUE(packed.ok()) << packed.status();
+  EXPECT_EQ(ToString(packed->format(), packed->stack()), "2 matrices of 1 x 4 fp4_e2m1 row-major");
+  EXPECT_EQ(packed->view(1).bytes(), "\x65\x07");
+}
+
+TEST_F(NpyTest, AStackIsWrittenWithoutItsGaps) {
+  const MatrixFormat format{DataType::kInt8, 2, 2, Order::kRowMajor, 3};
+  const auto stack = Matrix::Create(format, {2, 7}, Bytes("ab.cd..ef.gh"));
+  ASSERT_TRUE(stack.ok()) << stack.status();
+  ASSERT_TRUE(WriteNpyStack(directory_.Path("y.npy"), *stack).ok());
+  EXPECT_EQ(FileBytes(directory_.Path("y.npy")),
+            NpyBytes(NpyDictionaryText("|i1", "(2, 2, 2)"), "abcdefgh"));
+  const auto turned =
+      Matrix::Create({DataType::kInt8, 1, 2, Order::kColumnMajor, 0}, {2, 2}, Bytes("abcd"));
+  EXPECT_EQ(WriteNpyStack(directory_.Path("y.npy"), *turned).code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST_F(NpyTest, StacksThatAreNoneAreRefused) {
+  const std::vector<std::tuple<const char*, bool, const char*>> cases = {
+      {"(1, 3, 2, 1)", false, "two dimensions, or three, are accepted; x.reshape(-1, *x.shape"},
+      {"(3, 2, 1)", true, "shape (3, 2, 1) in Fortran order: three dimensions are accepted in C"},
+      {"(0, 2, 1)", false, "shape (0, 2, 1): at least one matrix is accepted"},
+      {"(3, 2, 2)", false, "3 matrices of 2 x 2 int8 row-major takes 12 bytes of data"},
+      {"(9223372036854775807, 2, 1)", false, "overflows"},
+      {"(3, 4294967296, 4294967296)", false, "rows 4294967296: up to 2147483647"},
+  };
+  for (const auto& [shape, fortran_order, message] : cases) {
+    const auto stack = ReadNpyStack(directory_.File(
+        "x.npy", NpyBytes(NpyDictionaryText("|i1", shape, fortran_order), "abcdef")));
+    EXPECT_THAT(std::string(stack.status().message()), HasSubstr(message));
+  }
+}
+
 TEST_F(NpyTest, ElementsBelowEightBitsArePackedOrAByteEach) {
   // As torch has them: two a byte, the even one low.
   const auto packed =
