@@ -116,7 +116,8 @@ class Example(unittest.TestCase):
                    "I": self.random.integers(-127, 128, (SIDE, SIDE)).astype("i1"),
                    "f": numpy.full((1, SIDE), 127, "u1"), "i": numpy.ones((SIDE, 1), "f4"),
                    "n": numpy.full((SIDE // 16, SIDE), 0x38, "u1"), "t": numpy.float32(1),
-                   "s": numpy.ones((SIDE, 1), "f2"), "z": numpy.full((SIDE, 1), 8, "u1")}
+                   "s": numpy.ones((SIDE, 1), "f2"), "z": numpy.full((SIDE, 1), 8, "u1"),
+                   "As": numpy.stack([square] * 3), "Bs": numpy.stack([square] * 3)}
         for name, array in formats.items():
             numpy.save(self.work / f"{name}.npy", array)
         self.write_weights(square)
