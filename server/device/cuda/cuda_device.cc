@@ -153,15 +153,19 @@ Footprint CudaDevice::StackFootprintOf(const Problem& problem, const Stack& stac
   work.problem = problem;
   work.stack = stack;
   work.plan = plan;
-  const LaunchQueue::StackLaunch launch = queue_->StackLaunchOf(work);
-  if (launch.products == 1) return FootprintOf(problem, plan, resident);
+  const LaunchQueue::StackLaunch launch = queue_->StackLaunchOf(work, resident);
+  const Footprint one = FootprintOf(problem, plan, resident);
+  // One that goes in parts takes less than its block.
+  const std::uint64_t bytes =
+      launch.products == 1 ? one.in_flight_bytes + one.workspace_bytes : launch.bytes;
   // Launches that are under way find room or wait for others' ends, so a stack need not have all of
   // its launches' memory at once.
   const std::uint64_t launches = std::min<std::uint64_t>(
       static_cast<std::uint64_t>(max_in_flight()),
       static_cast<std::uint64_t>(CeilOfRatio(stack.count, launch.products)));
-  const std::uint64_t room = std::max<std::uint64_t>(1, options_.memory_bytes / 2 / launch.bytes);
-  return {std::min(launches, room) * launch.bytes, 0, 0};
+  const std::uint64_t room =
+      std::max<std::uint64_t>(1, options_.memory_bytes / 2 / std::max<std::uint64_t>(1, bytes));
+  return {std::min(launches, room) * bytes, 0, 0};
 }
 
 absl::StatusOr<HostPiece> CudaDevice::AllocateOperand(std::uint64_t bytes) {

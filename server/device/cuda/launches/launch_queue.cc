@@ -68,15 +68,16 @@ BatchForm LaunchQueue::FormOf(const DeviceWork& work) const {
              : BatchForm::kAlone;
 }
 
-LaunchQueue::StackLaunch LaunchQueue::StackLaunchOf(const DeviceWork& stacked) const {
-  const PreparedWork one = Prepare(stacked, panel_bytes_);
+LaunchQueue::StackLaunch LaunchQueue::StackLaunchOf(const DeviceWork& stacked,
+                                                    const Residency& resident) const {
+  const PreparedWork one = Prepare(stacked, panel_bytes_, resident);
   const std::uint64_t bytes = std::max<std::uint64_t>(1, one.block.total_bytes);
   if (cutter_.MayCut(one)) return {1, bytes, false};
   const auto fit = [&](std::uint64_t room, std::uint64_t of_one) {
     const auto products = static_cast<std::int64_t>(room / std::max<std::uint64_t>(1, of_one));
     return std::clamp<std::int64_t>(products, 1, std::min(kMostTogether, stacked.stack.count));
   };
-  if (LayOutStack(stacked).has_value()) {
+  if (LayOutStack(stacked, resident).has_value()) {
     const std::int64_t products = fit(kPanelsOfStack * panel_bytes_, bytes);
     return {products, static_cast<std::uint64_t>(products) * bytes, true};
   }
@@ -87,7 +88,7 @@ LaunchQueue::StackLaunch LaunchQueue::StackLaunchOf(const DeviceWork& stacked) c
 
 std::shared_ptr<SlicedWork> LaunchQueue::Cut(const DeviceWork& work, double slice_us) const {
   if (!work.stack.is_one()) {
-    const StackLaunch launch = StackLaunchOf(work);
+    const StackLaunch launch = StackLaunchOf(work, work.resident.which());
     const std::int64_t each = std::min(launch.products, work.ProductsWithin(slice_us));
     if (!launch.is_laid_out) return StackSlices::Make(work, each);
     if (each == work.stack.count) return nullptr;

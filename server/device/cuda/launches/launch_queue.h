@@ -54,13 +54,14 @@ class LaunchQueue {
   // Rows over one resident B where the device reaches A in pinned memory, groups of what is
   // small; large works alone, or cut.
   BatchForm FormOf(const DeviceWork& work) const;
-  // Products of a stack that a launch takes, and the bytes of its block.
+  // Products of a stack that a launch takes, and the bytes of its block at most. `resident`: the
+  // planes that stay on the device.
   struct StackLaunch {
     std::int64_t products = 1;
     std::uint64_t bytes = 0;
     bool is_laid_out = false;  // by LayOutStack(); else they go as a group
   };
-  StackLaunch StackLaunchOf(const DeviceWork& stacked) const;
+  StackLaunch StackLaunchOf(const DeviceWork& stacked, const Residency& resident) const;
   // Null: it cannot be cut, or need not be.
   std::shared_ptr<SlicedWork> Cut(const DeviceWork& work, double slice_us) const;
   void Submit(DeviceLaunch launch, Device::Callback done);

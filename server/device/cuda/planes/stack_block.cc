@@ -38,11 +38,14 @@ std::optional<StackPlane> VectorPlane(const MatrixLayout& together, std::uint64_
 }  // namespace
 
 std::optional<StackBlock> LayOutStack(const DeviceWork& stacked) {
+  return LayOutStack(stacked, stacked.resident.which());
+}
+
+std::optional<StackBlock> LayOutStack(const DeviceWork& stacked, const Residency& resident) {
   const Problem& sent = stacked.problem;
   const Stack& stack = stacked.stack;
   StackBlock block;
   block.landed = LandedProblem(sent);
-  const Residency resident = stacked.resident.which();
   if (resident.d || block.landed.m != sent.m || block.landed.n != sent.n ||
       block.landed.k != sent.k) {
     return std::nullopt;

@@ -35,5 +35,7 @@ struct StackBlock {
 // Nothing: the products have to be laid out one by one, because they do not follow each other, or
 // not at multiples of 256 bytes, or arrive transposed, padded or packed.
 std::optional<StackBlock> LayOutStack(const DeviceWork& stacked);
+// As that, for a stack without its operands: `resident` says which planes will stay.
+std::optional<StackBlock> LayOutStack(const DeviceWork& stacked, const Residency& resident);
 
 }  // namespace gemmd

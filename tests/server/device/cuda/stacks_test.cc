@@ -139,6 +139,30 @@ TEST_F(CudaStacksTest, SlicesChangeNoBits) {
   EXPECT_GT(groups_, 0);
 }
 
+// Room is taken for the launches that are under way at once, of what comes with the request alone.
+TEST_F(CudaStacksTest, ReservesWhatItsLaunchesTake) {
+  Start(1, 64 * testing::kMiB);
+  for (const std::int64_t size : {16, 128, 320, 1024}) {
+    const Problem problem = MakeProblem(8, size, size, DataType::kF32, DataType::kF32);
+    DeviceWork work;
+    work.problem = problem;
+    work.plan = *Select(registry_, device_->Landed(problem), device_->traits());
+    work.stack = {40, 8 * size, 0, 0, 0, 8 * size};
+    Residency resident;
+    const Footprint one = device_->FootprintOf(problem, work.plan, resident);
+    const Footprint all = device_->StackFootprintOf(problem, work.stack, work.plan, resident);
+    EXPECT_GE(all.in_flight_bytes, one.in_flight_bytes + one.workspace_bytes);
+    EXPECT_LE(all.in_flight_bytes, 64 * testing::kMiB);
+    // The weights stay: a launch takes more products, and its block is what is reserved at least.
+    resident[WorkPlane::kB] = true;
+    const Footprint without = device_->StackFootprintOf(problem, work.stack, work.plan, resident);
+    const auto block = LayOutStack(work, resident);
+    ASSERT_TRUE(block.has_value());
+    const std::uint64_t launch = std::min<std::uint64_t>(block->total_bytes, 128 << 10);
+    EXPECT_GE(without.in_flight_bytes, launch) << size;
+  }
+}
+
 // The planes of 100 products come as two copies and go as one, and one launch computes them.
 TEST_F(CudaStacksTest, OneThatLiesTightlyIsOneLaunch) {
   Start(1);
