@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds the image, starts it from deploy/kubernetes/gemmd.yaml, calls it, and drains it
+# Builds the image, starts it from deploy/kubernetes/rendered/cpu.yaml, calls it, and drains it
 # under load, with nothing from a registry: the base is a minimal Debian 12 made here.
 #
 # Needs podman, mmdebstrap, a Debian archive, NumPy; about two minutes besides the build. If one of
@@ -66,11 +66,11 @@ pod build --isolation=chroot --pull=never "${arguments[@]}" \
   -f deploy/image/Containerfile -t gemmd:0.2.0 .
 pod image inspect gemmd:0.2.0 --format 'image of {{.Size}} bytes, user {{.User}}, {{.Config.Entrypoint}}'
 
-step "start, from deploy/kubernetes/gemmd.yaml with the GPU exchanged for the CPU"
+step "start, from the overlay cpu of deploy/kubernetes"
 # However slow the machine is, what is to be drained must be let into the queue first.
-sed 's/^\( *\)- --device=cuda/\1- --device=cpu\n\1- --scheduling.max-queued-ms=3600000/
-  /nvidia\.com\/gpu:/d' deploy/kubernetes/gemmd.yaml >"$yaml"
-diff deploy/kubernetes/gemmd.yaml "$yaml" || true
+sed 's/^\( *\)- --device=cpu/&\n\1- --scheduling.max-queued-ms=3600000/' \
+  deploy/kubernetes/rendered/cpu.yaml >"$yaml"
+diff deploy/kubernetes/rendered/cpu.yaml "$yaml" || true
 pod kube play "$yaml" >/dev/null
 container=$(pod ps --filter ancestor=localhost/gemmd:0.2.0 --format '{{.Names}}')
 [[ -n $container ]] || fail "kube play started no container of the image"
@@ -191,8 +191,8 @@ echo "all $calls finished; the container ended with 0"
 step "not checked here"
 cat <<'TEXT'
 - a GPU: nvidia.com/gpu, NVIDIA's device plugin and container toolkit, --device=cuda
-- Kubernetes itself: Podman ignores gRPC probes, the Service, the update strategy and
-  terminationGracePeriodSeconds
+- Kubernetes itself: Podman ignores gRPC probes, preStop, terminationGracePeriodSeconds, the update
+  strategy, and all objects but the Deployment
 - deploy/compose/compose.yaml, and the Containerfile's CUDA packages, which are NVIDIA's
 TEXT
 [[ ${1:-} == --whole ]] || echo "- the Containerfile's build stage: run with --whole"

@@ -2,17 +2,24 @@
 """Every file that starts gemmd in a container serves /metrics, where others may scrape it, and by options there are."""
 import pathlib
 import re
+import sys
 import unittest
 
 # This file is reached through a link in the test's runfiles: its real place is the tree.
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "deploy/check"))
+sys.dont_write_bytecode = True
+import manifests  # noqa: E402
+
 PORT = "9464"
 FILES = {
     "deploy/image/Containerfile": rf"^EXPOSE .*\b{PORT}\b",
     # Published for this host alone.
     "deploy/compose/compose.yaml": rf'^ *ports: .*"127\.0\.0\.1:{PORT}:{PORT}"',
-    "deploy/kubernetes/gemmd.yaml": rf"^ *- \{{name: metrics, containerPort: {PORT}\}}",
 }
+# Rendered, all of them, and checked further by deploy/check/kubernetes.sh.
+RENDERED = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "deploy/kubernetes/rendered").iterdir())
+FILES.update({path: rf"^ *- containerPort: {PORT}\n *name: metrics$" for path in RENDERED})
 
 
 def options(text):
@@ -24,7 +31,7 @@ def options(text):
 
 class ObservedTest(unittest.TestCase):
     def test_each_file_that_starts_gemmd_is_known_here(self):
-        starting = {path.relative_to(ROOT).as_posix() for folder in ("image", "compose", "kubernetes")
+        starting = {path.relative_to(ROOT).as_posix() for folder in ("image", "compose", "kubernetes/rendered")
                     for path in (ROOT / "deploy" / folder).iterdir() if "--listen=" in path.read_text()}
         self.assertEqual(set(FILES), starting)
 
@@ -37,13 +44,10 @@ class ObservedTest(unittest.TestCase):
             self.assertTrue("insecure" in given or "tls.certificate-file" in given, path)
             self.assertRegex(text, re.compile(published, re.M), path)
 
-    def test_kubernetes_scrapes_the_port_and_probes_what_clients_use(self):
-        text = (ROOT / "deploy/kubernetes/gemmd.yaml").read_text()
-        self.assertIn(f'prometheus.io/port: "{PORT}"', text)
-        for probe in ("startup", "readiness", "liveness"):
-            self.assertRegex(text, rf"{probe}Probe:\n *grpc: \{{port: 50051\}}")
-        service = text.partition("kind: Service")[2]
-        self.assertNotIn(PORT, service, "clients' Service has no numbers of others")
+    def test_kubernetes_has_the_alerts_of_the_one_source(self):
+        alerts = (ROOT / "deploy/observe/alerts.yaml").read_text()
+        made = (ROOT / "deploy/kubernetes/components/observe/rules.yaml").read_text()
+        self.assertEqual(manifests.prometheus_rule(alerts), made, "deploy/check/kubernetes.py --write makes it anew")
 
     def test_options_are_read_from_commands_alone(self):
         self.assertEqual({"listen": "0.0.0.0:1", "insecure": None},
