@@ -13,6 +13,7 @@
 #include "client/wire/codec.h"
 #include "gemmd/v1/admin.grpc.pb.h"
 #include "gemmd/v1/gemm.grpc.pb.h"
+#include "grpc/health/v1/health.grpc.pb.h"
 
 namespace gemmd::client {
 
@@ -24,6 +25,7 @@ struct Client::Connection {
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<MatmulLink> matmul;
   std::unique_ptr<v1::Admin::Stub> admin;
+  std::unique_ptr<grpc::health::v1::Health::Stub> health;
   std::unique_ptr<v1::Gemm::Stub> gemm;  // for what is neither sent nor received in slices
 
   template <typename Request, typename Response>
@@ -80,6 +82,7 @@ Client::Client(const ClientOptions& options) : connection_(std::make_unique<Conn
   connection_->matmul->calls = connection_->calls;
   connection_->matmul->max_channels = MaxChannels();
   connection_->admin = v1::Admin::NewStub(connection_->channel);
+  connection_->health = grpc::health::v1::Health::NewStub(connection_->channel);
   connection_->gemm = v1::Gemm::NewStub(connection_->channel);
 }
 
@@ -123,6 +126,18 @@ absl::StatusOr<v1::ServerInfoResponse> Client::ServerInfo(const CallOptions& cal
       [connection = connection_.get()](auto* context, auto* request, auto* response,
                                        auto on_status) {
         connection->admin->async()->ServerInfo(context, request, response, std::move(on_status));
+      });
+}
+
+absl::StatusOr<grpc::health::v1::HealthCheckResponse> Client::Health(const std::string& service,
+                                                                     const CallOptions& call) {
+  grpc::health::v1::HealthCheckRequest request;
+  request.set_service(service);
+  return connection_->Wait<grpc::health::v1::HealthCheckResponse>(
+      request, call,
+      [connection = connection_.get()](auto* context, auto* message, auto* response,
+                                       auto on_status) {
+        connection->health->async()->Check(context, message, response, std::move(on_status));
       });
 }
 

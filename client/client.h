@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -14,6 +15,7 @@
 #include "client/pending_matmul.h"
 #include "client/wire/codec.h"
 #include "gemmd/v1/admin.pb.h"
+#include "grpc/health/v1/health.pb.h"
 
 namespace gemmd::client {
 
@@ -50,6 +52,10 @@ class Client {
                                              const CallOptions& call, MatmulDone done);
 
   absl::StatusOr<v1::ServerInfoResponse> ServerInfo(const CallOptions& call = {});
+  // Asks gRPC's health service. The empty name is the whole server's; NOT_FOUND where there is no
+  // service of that name.
+  absl::StatusOr<grpc::health::v1::HealthCheckResponse> Health(const std::string& service,
+                                                               const CallOptions& call = {});
   absl::StatusOr<v1::ListKernelsResponse> ListKernels(const v1::ListKernelsRequest& request,
                                                       const CallOptions& call = {});
   absl::StatusOr<v1::EstimateResponse> Estimate(const v1::EstimateRequest& request,

@@ -80,6 +80,7 @@ int Run(int argc, const char* const* argv) {
   AddGlobalOptions(app, global);
   AddMatmulCommand(commands);
   AddInfoCommand(commands);
+  AddHealthCommand(commands);
   AddStatsCommand(commands);
   AddTopCommand(commands);
   AddTraceCommand(commands);

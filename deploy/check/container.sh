@@ -62,7 +62,7 @@ if [[ ${1:-} != --whole ]]; then
   arguments+=(--build-arg BINARIES=localhost/gemmd-binaries)
 fi
 # Chroot isolation, because CI runs this where containers cannot be nested.
-pod build --isolation=chroot --pull=never "${arguments[@]}" \
+pod build --format=docker --isolation=chroot --pull=never "${arguments[@]}" \
   -f deploy/image/Containerfile -t gemmd:0.2.0 .
 pod image inspect gemmd:0.2.0 --format 'image of {{.Size}} bytes, user {{.User}}, {{.Config.Entrypoint}}'
 
@@ -98,6 +98,17 @@ lines = [line for line in read("/metrics").splitlines() if line.startswith("gemm
 assert lines, "/metrics has no gemmd_build_info"
 print(lines[0])
 PYTHON
+
+step "the image's health check"
+mapfile -t health < <(pod image inspect gemmd:0.2.0 --format '{{range .Healthcheck.Test}}{{println .}}{{end}}')
+[[ ${health[0]} == CMD ]] || fail "the image has no health check that needs no shell: ${health[*]}"
+mapfile -t health < <(printf '%s\n' "${health[@]:1}" | sed '/^$/d')
+echo "${health[*]}"
+pod exec "$container" "${health[@]}" || fail "it says that the server is not healthy"
+if pod exec --env GEMMD_SERVER=127.0.0.1:1 "$container" "${health[@]}" 2>"$work/why"; then
+  fail "it says that a server is healthy where there is none"
+fi
+cat "$work/why"
 
 step "what the process may do"
 state=$(pod exec "$container" /usr/bin/cat /proc/1/status)

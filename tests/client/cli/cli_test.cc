@@ -501,8 +501,8 @@ TEST_F(CompletionTest, ZshHasTheSameWords) {
   const std::string script = Gemm({"completion", "zsh"}).output;
   EXPECT_THAT(script, AllOf(StartsWith("#compdef gemm\n"),
                             HasSubstr("'matmul --activation') choices=(none relu gelu-tanh silu)"),
-                            HasSubstr("matmul|info|stats|top|trace|kernels|estimate|tune|bench|"
-                                      "quantize|weights|put|get|ls|name|rm|completion)")));
+                            HasSubstr("matmul|info|health|stats|top|trace|kernels|estimate|tune|"
+                                      "bench|quantize|weights|put|get|ls|name|rm|completion)")));
 }
 
 }  // namespace
