@@ -100,7 +100,7 @@ print(lines[0])
 PYTHON
 
 step "the image's health check"
-mapfile -t health < <(pod image inspect gemmd:0.2.0 --format '{{range .Healthcheck.Test}}{{println .}}{{end}}')
+mapfile -t health < <(pod image inspect gemmd:0.2.0 --format '{{range .HealthCheck.Test}}{{println .}}{{end}}')
 [[ ${health[0]} == CMD ]] || fail "the image has no health check that needs no shell: ${health[*]}"
 mapfile -t health < <(printf '%s\n' "${health[@]:1}" | sed '/^$/d')
 echo "${health[*]}"
