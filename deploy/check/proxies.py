@@ -68,7 +68,15 @@ class Proxy:
         "caddy": ("Caddyfile", ["caddy", "run", "--adapter", "caddyfile", "--config", "{file}"], None),
     }
 
-    def __init__(self, kind, addresses, patience="1h", without=None):
+    # The listener's line of its file, and another one for clients with TLS; HAProxy in mode tcp leaves TLS to gemmd.
+    WITH_TLS = {
+        "haproxy": None,
+        "haproxy http": (r"bind (\S+) proto h2", r"bind \1 ssl crt {both} alpn h2"),
+        "nginx": (r"listen (\S+) http2;", r"listen \1 ssl http2; ssl_certificate {cert}; ssl_certificate_key {key};"),
+        "caddy": (r"http://127.0.0.1:(\d+) \{", "https://localhost:\\1 {\n\tbind 127.0.0.1\n\ttls {cert} {key}"),
+    }
+
+    def __init__(self, kind, addresses, patience="1h", without=None, tls=None):
         name, self.command, self.server_line = self.KINDS[kind]
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
@@ -81,10 +89,17 @@ class Proxy:
             if text.count(without) != 1:
                 raise SystemExit(f"deploy/proxies/{name} does not have {without}, once")
             text = text.replace(without, "")
+        if tls is not None and self.WITH_TLS[kind]:
+            line, with_tls = self.WITH_TLS[kind]
+            for name, path in tls.items():
+                with_tls = with_tls.replace("{" + name + "}", path)
+            text, changed = re.subn(rf"^(\s*){line}", lambda match: match[1] + re.sub(line, with_tls, match[0].strip()),
+                                    text, flags=re.M)
+            assert changed == 1, text
         for another in addresses[1:]:
             text = self.with_server(text, addresses[0], another)
-        # Its port for administration may be another one's.
-        self.text = re.sub(r"^\{$", "{\n\tadmin off", text, count=1, flags=re.M) if kind == "caddy" else text
+        # Its ports for administration and for plain HTTP may be another one's.
+        self.text = re.sub(r"^\{$", "{\n\tadmin off\n\tauto_https disable_redirects", text, count=1, flags=re.M) if kind == "caddy" else text
 
     def with_server(self, text, first, another):
         if self.server_line is None:
@@ -206,10 +221,21 @@ class Files:
         self.wide = self.save("wide", (64, lines // 64 // 4), "f4")
         self.high = self.save("high", (lines // 64 // 4, 64), "f4")
         self.column = self.save("column", (6144, 4), "f4")
+        self.tls = self.certificate()
         self.row = self.save("row", (4, 4096), "f4")
         self.small = self.save("small", (64, 64), "f4")
         self.products = {LONG: (self.save("la", (4096, 65536), "i1"), self.save("lb", (65536, 2048), "i1")),
                          SOME: (self.save("sa", (2048, 32768), "i1"), self.save("sb", (32768, 2048), "i1"))}
+
+    def certificate(self):
+        """One for localhost, with its key, and both in one file, as HAProxy wants them."""
+        names = {name: f"{self.folder}/{name}.pem" for name in ("cert", "key", "both")}
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                        "-days", "2", "-subj", "/CN=localhost", "-addext", "subjectAltName=DNS:localhost",
+                        "-keyout", names["key"], "-out", names["cert"]], check=True, stderr=subprocess.DEVNULL)
+        both = "".join(pathlib.Path(names[name]).read_text() for name in ("cert", "key"))
+        pathlib.Path(names["both"]).write_text(both)
+        return names
 
     def save(self, name, shape, kind):
         path = f"{self.folder}/{name}.npy"
@@ -220,16 +246,16 @@ class Files:
 class Behind:
     """A server behind a proxy, and a row for each thing that clients do."""
 
-    def __init__(self, kind, files):
+    def __init__(self, kind, files, names=(LONG, SOME)):
         self.kind = kind
         self.files = files
         self.server = Server(*OPTIONS)
-        self.keep()
+        self.keep(names)
 
-    def keep(self):
+    def keep(self, names):
         """The operands of long products, by a way around the proxy."""
-        for name, paths in self.files.products.items():
-            for path, letter in zip(paths, "ab"):
+        for name in names:
+            for path, letter in zip(self.files.products[name], "ab"):
                 self.expect(gemm("--server", self.server.address, "put", path, "--name", f"{name}-{letter}", "--replace"))
 
     def expect(self, result):
@@ -411,6 +437,12 @@ class Behind:
     def session_on_two(self):
         return self.session_over_four()
 
+    def clients_with_tls(self):
+        port = self.proxy.address.rpartition(":")[2]
+        result = gemm("--server", f"localhost:{port}", "--patience=0", "--tls", "--tls-root-certs", self.files.tls["cert"],
+                      "matmul", self.files.small, self.files.small)
+        return "yes" if result.returncode == 0 else code_of(result.stderr)
+
     ROWS = [
         ("health", "health"),
         ("96 MiB of operands in a session", "inline_in"),
@@ -441,6 +473,8 @@ class Behind:
         ("two servers: a product over four connections", "session_on_two"),
     ]
 
+    WITH_TLS = [("clients with TLS", "clients_with_tls")]
+
     def run(self):
         def ask(rows, addresses, **more):
             with Proxy(self.kind, addresses, **more) as self.proxy:
@@ -452,6 +486,10 @@ class Behind:
             yield from ask(self.ROWS, [self.server.address])
             with Server(*OPTIONS) as other:
                 yield from ask(self.ON_TWO, [self.server.address, other.address])
+            tls = self.files.tls
+            secret = [f"--tls.certificate-file={tls['cert']}", f"--tls.key-file={tls['key']}"]
+            with Server(*OPTIONS, *([] if Proxy.WITH_TLS[self.kind] else secret)) as last:
+                yield from ask(self.WITH_TLS, [last.address], tls=tls)
 
 
 # Lines without which a row is not "yes" any more: the file, the line, and the row's method. They show that rows can fail.
@@ -467,7 +505,7 @@ NEEDED = [
 def without_lines(files):
     """What is seen without each line of NEEDED; ends the run where that is "yes"."""
     for kind, line, name in NEEDED:
-        behind = Behind(kind, files)
+        behind = Behind(kind, files, [LONG] * name.startswith("killed"))
         with behind.server, Server(*OPTIONS) as other:
             addresses = [behind.server.address] + [other.address] * name.endswith("_on_two")
             with Proxy(kind, addresses, without=line) as behind.proxy:
