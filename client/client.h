@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -19,14 +20,20 @@
 
 namespace gemmd::client {
 
-// Thread-safe. Connects at the first call, and again by itself after a failure. A product goes
-// in one call or over a stream, as route.h chooses unless the options do; no byte of a matrix is
-// copied on its way out, and each byte of a result once. Operands that are OperandSources are
-// uploaded where the server does not have them, and then it is asked again: a server that was
-// restarted is refilled without its callers noticing.
+// Thread-safe. Connects at the first call, and again by itself after a failure. With several
+// servers (ClientOptions::servers) it connects at once, and each call goes to one that serves: a
+// product to the one that holds its operand, an attempt after UNAVAILABLE to another one. A product
+// that goes nowhere else, as one in shared memory, names its server (CallOptions::server). The
+// calls below a product's ask the first server of the list that serves.
 //
-// Errors have the code and message that the server gave (status.h has the exception);
-// INTERNAL also where the server's answer contradicts itself or the request.
+// A product goes in one call or over a stream, as route.h chooses unless the options do; no byte of
+// a matrix is copied on its way out, and each byte of a result once. Operands that are
+// OperandSources are uploaded where the server does not have them, and then it is asked again: a
+// server that was restarted is refilled without its callers noticing.
+//
+// Errors have the code and message that the server gave (status.h has the exception), and of
+// several servers its name (ServerOf() in details.h); INTERNAL also where the server's answer
+// contradicts itself or the request.
 class Client {
  public:
   explicit Client(const ClientOptions& options);
@@ -50,6 +57,9 @@ class Client {
   // Starts a request that was encoded before, and that may be sent again.
   std::shared_ptr<PendingMatmul> MatmulAsync(std::shared_ptr<const EncodedMatmul> encoded,
                                              const CallOptions& call, MatmulDone done);
+
+  // The servers as this client sees them, by address; without a health check where there is one.
+  std::vector<ServerState> States() const;
 
   absl::StatusOr<v1::ServerInfoResponse> ServerInfo(const CallOptions& call = {});
   // Asks gRPC's health service. The empty name is the whole server's; NOT_FOUND where there is no

@@ -46,4 +46,15 @@ inline bool IsUnreachable(const absl::Status& status) {
   return status.GetPayload(kUnreachableUrl).has_value();
 }
 
+// Names the server that an error is of, where a client knows several.
+inline constexpr char kServerUrl[] = "gemmd/client/server";
+inline void MarkServer(const std::string& name, absl::Status& status) {
+  status.SetPayload(kServerUrl, absl::Cord(name));
+}
+// Empty: it is of the client's only server, or of none.
+inline std::string ServerOf(const absl::Status& status) {
+  const auto payload = status.GetPayload(kServerUrl);
+  return payload ? std::string(*payload) : std::string();
+}
+
 }  // namespace gemmd::client

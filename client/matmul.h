@@ -71,6 +71,7 @@ struct MatmulOptions {
 // server's total: both networks' stacks, gRPC, and protobuf on both ends.
 struct ClientTimes {
   int attempts = 1;
+  int refills = 0;  // uploads of operands that the server did not have, each before an attempt
   absl::Duration encode;
   absl::Duration waited;  // between attempts
   absl::Duration round_trip;
@@ -82,7 +83,8 @@ struct ClientTimes {
 struct Receipt {
   v1::Receipt server;
   ClientTimes client;
-  Route route;  // of the last attempt
+  Route route;          // of the last attempt
+  std::string address;  // the server's, where the client knows several; else empty
 };
 
 struct Product {

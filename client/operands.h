@@ -17,11 +17,15 @@
 
 namespace gemmd::client {
 
-struct OperandLink;
+struct TourPlan;
 
 // A server's operands as the channel's tenant sees them. Thread-safe. Every method waits for the
 // server, and tries again as the options' retry policy says; that is also how long a server's
 // restart may take.
+//
+// With several servers an upload goes to the one that products with this operand go to, and stays
+// there; another one takes it where that one is away. An operand that is called by a handle,
+// a digest or a name is looked for on each of them, until one has it.
 class Operands {
  public:
   explicit Operands(const ClientOptions& options);
@@ -49,25 +53,37 @@ class Operands {
 
   absl::StatusOr<v1::ResidentOperand> Describe(const OperandName& name,
                                                const CallOptions& call = {});
+  // Those of each server, one server after another; an error where one of them is away.
   absl::StatusOr<std::vector<v1::ResidentOperand>> List(const CallOptions& call = {});
   // Those of every tenant, for operators.
   absl::StatusOr<std::vector<v1::ResidentOperand>> ListAll(const CallOptions& call = {});
   // Gives it one more name; with `replace` another operand loses the name, in one step.
-  // ALREADY_EXISTS: another has it.
+  // ALREADY_EXISTS: another has it. With several servers, for a
+  // moment two of them may have an operand of that name.
   absl::StatusOr<v1::SetNameResponse> SetName(const OperandName& operand,
                                               const std::string& new_name, bool replace = false,
                                               const CallOptions& call = {});
-  // Forgets it; by one of its several names, that name alone.
+  // Forgets it; by one of its several names, that name alone. Every server that has it does.
   absl::Status Release(const OperandName& name, const CallOptions& call = {});
   // Returns what remains of the lease.
   absl::StatusOr<absl::Duration> Renew(const OperandName& name, const Lease& lease = {},
                                        const CallOptions& call = {});
 
+  // The servers as these calls see them.
+  std::vector<ServerState> States() const;
+
  private:
   absl::StatusOr<std::vector<v1::ResidentOperand>> ListBy(const char* method,
                                                           const CallOptions& call);
+  // Asks one server after another, as the plan has it, until one answers.
+  template <typename Result, typename Ask>
+  absl::StatusOr<Result> AskOne(TourPlan plan, absl::Time deadline, const Ask& ask);
+  // Moves a name away from every other server than the one that answered: replaces it, or refuses.
+  absl::Status CheckNameElsewhere(const OperandName& operand, const std::string& name, bool replace,
+                                  const std::string& home, absl::Time deadline);
 
-  const std::unique_ptr<const OperandLink> link_;
+  struct Connection;
+  const std::unique_ptr<Connection> connection_;
 };
 
 }  // namespace gemmd::client

@@ -62,16 +62,17 @@ std::optional<absl::Duration> RetryDelay(const RetryPolicy& policy, const Failed
   if (failed.attempts >= policy.max_attempts) return std::nullopt;
 
   absl::Duration delay;
+  const bool waits = exhausted || !failed.elsewhere;
   switch (failed.pushback.kind) {
     case Pushback::Kind::kForbidden:
       return std::nullopt;
     case Pushback::Kind::kAbsent:
       if (exhausted) return std::nullopt;
-      delay = Backoff(policy, failed.attempts, generator);
+      if (waits) delay = Backoff(policy, failed.attempts, generator);
       if (failed.now + delay > failed.first_failure + policy.patience) return std::nullopt;
       break;
     case Pushback::Kind::kDelay:
-      delay = failed.pushback.delay;
+      if (waits) delay = failed.pushback.delay;
       if (delay > policy.max_pushback) return std::nullopt;
       break;
   }
@@ -80,7 +81,7 @@ std::optional<absl::Duration> RetryDelay(const RetryPolicy& policy, const Failed
 }
 
 std::optional<absl::Duration> Retries::Fail(const absl::Status& status, const Pushback& pushback,
-                                            absl::Time now) {
+                                            absl::Time now, bool elsewhere) {
   first_failure_ = std::min(first_failure_, now);
   FailedAttempt failed;
   failed.attempts = ++failures_;
@@ -89,9 +90,12 @@ std::optional<absl::Duration> Retries::Fail(const absl::Status& status, const Pu
   failed.first_failure = first_failure_;
   failed.now = now;
   failed.deadline = deadline_;
+  failed.elsewhere = elsewhere;
   absl::BitGen generator;
+  // A certificate that is not trusted may be one server's alone.
+  const bool is_over = IsLasting(status) && !elsewhere;
   const std::optional<absl::Duration> delay =
-      IsLasting(status) ? std::nullopt : RetryDelay(policy_, failed, generator);
+      is_over ? std::nullopt : RetryDelay(policy_, failed, generator);
   if (!delay.has_value()) return std::nullopt;
   tried_again_ = status;
   if (policy_.on_retry) policy_.on_retry({failures_, status, *delay});

@@ -64,6 +64,7 @@ struct FailedAttempt {
   absl::Time first_failure = absl::InfiniteFuture();  // of the call
   absl::Time now;
   absl::Time deadline = absl::InfiniteFuture();
+  bool elsewhere = false;  // the next attempt goes to another server
 };
 
 // Returns the time to wait before the next attempt; nothing where there must be none:
@@ -74,7 +75,7 @@ struct FailedAttempt {
 //   - the attempts are used up, or without a pushback the patience is;
 //   - the wait would reach the deadline.
 // A pushback is kept exactly; otherwise the backoff is exponential with jitter drawn
-// from `generator`.
+// from `generator`. After UNAVAILABLE of one server another is asked without a wait.
 std::optional<absl::Duration> RetryDelay(const RetryPolicy& policy, const FailedAttempt& failed,
                                          absl::BitGenRef generator);
 
@@ -84,9 +85,10 @@ class Retries {
   Retries(const RetryPolicy& policy, absl::Time deadline) : policy_(policy), deadline_(deadline) {}
 
   // Tells of an attempt that failed at `now`. Returns the time to wait before the next one; or
-  // nothing, and then the call ends with ErrorOf() this status.
+  // nothing, and then the call ends with ErrorOf() this status. `elsewhere`: the next attempt goes
+  // to another server, and so waits for nothing after UNAVAILABLE.
   std::optional<absl::Duration> Fail(const absl::Status& status, const Pushback& pushback,
-                                     absl::Time now);
+                                     absl::Time now, bool elsewhere = false);
   // Where an attempt met the deadline, the status also says why those before it failed.
   absl::Status ErrorOf(const absl::Status& last) const;
 

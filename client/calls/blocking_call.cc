@@ -1,5 +1,6 @@
 #include "client/calls/blocking_call.h"
 
+#include "absl/strings/escaping.h"
 #include "client/status.h"
 
 namespace gemmd::client {
@@ -14,9 +15,12 @@ Pushback PushbackIn(const grpc::ClientContext& context) {
 
 }  // namespace
 
+std::string AffinityOf(absl::string_view digest) { return absl::BytesToHexString(digest); }
+
 BlockingCall::BlockingCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
-                           absl::Time deadline)
+                           absl::Time deadline, const std::string& affinity)
     : stub_(channel) {
+  if (!affinity.empty()) context_.AddMetadata(kAffinityHeader, affinity);
   if (deadline != absl::InfiniteFuture()) context_.set_deadline(absl::ToChronoTime(deadline));
   call_ = stub_.PrepareCall(&context_, method, &queue_);
   call_->StartCall(this);

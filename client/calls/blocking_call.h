@@ -7,12 +7,19 @@
 #include <string>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/retry.h"
 #include "grpcpp/generic/generic_stub.h"
 #include "grpcpp/grpcpp.h"
 
 namespace gemmd::client {
+
+// The header that says which operand a call is about, for proxies that spread calls by it.
+inline constexpr char kAffinityHeader[] = "gemmd-affinity";
+
+// Its value: the digest in hexadecimal; empty where there is none.
+std::string AffinityOf(absl::string_view digest);
 
 // The result of a call: its status and the server's advice on retries.
 struct CallEnd {
@@ -24,9 +31,9 @@ struct CallEnd {
 // Used by one thread. Waits at most until the deadline.
 class BlockingCall {
  public:
-  // `method` as "/package.Service/Method".
+  // `method` as "/package.Service/Method"; `affinity` is the header's value, if it is to have one.
   BlockingCall(const std::shared_ptr<grpc::Channel>& channel, const std::string& method,
-               absl::Time deadline);
+               absl::Time deadline, const std::string& affinity = "");
   // Cancels what has not ended.
   ~BlockingCall();
   BlockingCall(const BlockingCall&) = delete;

@@ -12,6 +12,7 @@
 #include "absl/time/clock.h"
 #include "absl/time/time.h"
 #include "client/calls/call_count.h"
+#include "client/calls/servers.h"
 #include "client/calls/timer.h"
 #include "client/retry.h"
 #include "client/status.h"
@@ -30,16 +31,17 @@ struct CallTimes {
 template <typename Request, typename Response>
 class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Response>> {
  public:
-  using Start = std::function<void(grpc::ClientContext*, const Request*, Response*,
+  using Start = std::function<void(const Server&, grpc::ClientContext*, const Request*, Response*,
                                    std::function<void(grpc::Status)>)>;
   // The response may be moved from; it is meaningful where the status is OK.
   using Done = std::function<void(const absl::Status&, Response*, const CallTimes&)>;
 
   // `count` counts this call from here until nothing of it holds the channel.
-  UnaryCall(std::shared_ptr<CallCount> count, const RetryPolicy& policy,
-            std::shared_ptr<Timer> timer, absl::Time deadline, Request request, Start start,
-            Done done)
+  UnaryCall(std::shared_ptr<CallCount> count, Servers& servers, TourPlan plan,
+            const RetryPolicy& policy, std::shared_ptr<Timer> timer, absl::Time deadline,
+            Request request, Start start, Done done)
       : count_(std::move(count)),
+        tour_(servers, std::move(plan)),
         retries_(policy, deadline),
         timer_(std::move(timer)),
         deadline_(deadline),
@@ -51,20 +53,25 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Respons
 
   void Attempt() {
     ++times_.attempts;
+    if (absl::Status status = tour_.Begin(); !status.ok()) return Conclude(std::move(status), {});
     context_.emplace();
     if (deadline_ != absl::InfiniteFuture()) context_->set_deadline(absl::ToChronoTime(deadline_));
     response_.Clear();
     started_ = std::chrono::steady_clock::now();
-    start_(&*context_, &request_, &response_,
+    start_(*tour_.server(), &*context_, &request_, &response_,
            [self = this->shared_from_this()](const grpc::Status& status) { self->Finish(status); });
   }
 
  private:
   void Finish(const grpc::Status& grpc_status) {
     times_.round_trip = absl::FromChrono(std::chrono::steady_clock::now() - started_);
-    absl::Status status = FromGrpc(grpc_status);
+    Conclude(FromGrpc(grpc_status), ServersPushback());
+  }
+
+  void Conclude(const absl::Status& answered, const Pushback& pushback) {
+    absl::Status status = tour_.End(answered);
     if (!status.ok()) {
-      if (const auto delay = retries_.Fail(status, ServersPushback(), absl::Now())) {
+      if (const auto delay = retries_.Fail(status, pushback, absl::Now(), tour_.HasOther())) {
         times_.waited += *delay;
         timer_->After(*delay, [self = this->shared_from_this()] { self->Attempt(); });
         return;
@@ -75,6 +82,7 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Respons
     // The context refers to the channel. If that reference were the last, the channel would end on
     // this thread, which is one of those that its end waits for.
     context_.reset();
+    tour_.Leave();
     count_->End();
   }
 
@@ -86,6 +94,7 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Respons
   }
 
   const std::shared_ptr<CallCount> count_;
+  Tour tour_;
   Retries retries_;
   const std::shared_ptr<Timer> timer_;
   const absl::Time deadline_;

@@ -24,6 +24,29 @@ using Clock = std::chrono::steady_clock;
 
 absl::Status Cancelled() { return absl::CancelledError("cancelled by its caller"); }
 
+std::vector<const v1::Operand*> OperandsOf(const v1::MatmulHeader& header) {
+  // B first: weights that many products share are right factors.
+  return {&header.b(), &header.a(), &header.c(), &header.bias()};
+}
+
+bool IsInSharedMemory(const EncodedMatmul& matmul) {
+  const auto operands = OperandsOf(matmul.header);
+  return matmul.header.has_output() ||
+         std::any_of(operands.begin(), operands.end(),
+                     [](const v1::Operand* each) { return each->has_shared(); });
+}
+
+TourPlan PlanOf(const EncodedMatmul& matmul, const std::string& server) {
+  TourPlan plan;
+  plan.server = server;
+  for (const v1::Operand* operand : OperandsOf(matmul.header)) {
+    if (operand->has_digest() && plan.digest.empty()) plan.digest = operand->digest();
+    if (operand->has_handle()) plan.things.push_back(KeyOfHandle(operand->handle()));
+    if (operand->has_name()) plan.things.push_back(KeyOfName(operand->name()));
+  }
+  return plan;
+}
+
 Pushback PushbackOf(const grpc::ClientContext& context) {
   const auto& metadata = context.GetServerTrailingMetadata();
   const auto found = metadata.find(grpc::string_ref(kPushbackKey.data(), kPushbackKey.size()));
@@ -33,43 +56,65 @@ Pushback PushbackOf(const grpc::ClientContext& context) {
 
 }  // namespace
 
-MatmulAttempts::MatmulAttempts(MatmulLink& link, std::shared_ptr<const EncodedMatmul> matmul,
-                               const RouteOptions& route, absl::Time deadline,
-                               const TraceHeaders& trace, TimePoint begun, absl::Duration encode,
-                               Done done)
-    : link_(link),
+MatmulAttempts::MatmulAttempts(Servers& servers, const MatmulSettings& settings,
+                               std::shared_ptr<const EncodedMatmul> matmul,
+                               const RouteOptions& route, const CallOptions& call, TimePoint begun,
+                               absl::Duration encode, Done done)
+    : settings_(settings),
       matmul_(std::move(matmul)),
       options_(route),
-      deadline_(deadline),
-      retries_(link.retry, deadline),
-      trace_(trace.empty() && trace.tracestate.empty()
+      tour_(servers, servers.are_several() || settings.affinity_header
+                         ? PlanOf(*matmul_, call.server)
+                         : TourPlan{call.server}),
+      deadline_(absl::Now() + call.timeout),
+      retries_(settings.retry, deadline_),
+      trace_(call.trace.empty() && call.trace.tracestate.empty()
                  ? nullptr
-                 : std::make_shared<const TraceHeaders>(trace)),
+                 : std::make_shared<const TraceHeaders>(call.trace)),
       begun_(begun),
       done_(std::move(done)) {
   times_.attempts = 0;
   times_.encode = encode;
-  link_.calls->Begin();
-  ++link_.in_flight;
+  settings_.calls->Begin();
+  // A proxy can spread calls, not what a stream brings.
+  const bool has_affinity = settings_.affinity_header && !tour_.plan().digest.empty();
+  if (has_affinity && options_.transport == Transport::kAuto) {
+    options_.transport = Transport::kUnary;
+  }
 }
 
 void MatmulAttempts::Attempt() {
   ++times_.attempts;
-  started_ = Clock::now();
-  RouteInput input;
-  input.bytes_in = matmul_->payload_bytes;
-  input.bytes_out = matmul_->expected.answer_bytes();
-  input.in_flight = link_.in_flight - 1;
-  input.connection_bytes_per_s = link_.connection_bytes_per_s;
-  input.max_channels = link_.max_channels;
-  input.can_stream = link_.can_stream;
-  alone_ = input.in_flight == 0;
-  route_ = ChooseRoute(options_, input);
   if (!matmul_->fault.ok()) return End(matmul_->fault);
   if (is_cancelled()) return End(Cancelled());
   if (trace_ != nullptr) {
     if (absl::Status s = Check(*trace_); !s.ok()) return End(std::move(s));
   }
+  if (tour_.is_one_of_several() && tour_.plan().server.empty() && IsInSharedMemory(*matmul_)) {
+    return End(absl::InvalidArgumentError(
+        "server is \"\": an operand or D is in memory that one server shares, and this client has "
+        "several; it must be that server's address"));
+  }
+  if (absl::Status s = tour_.Begin(); !s.ok()) return Fail(s, Pushback());
+  if (server_ != tour_.server()) {
+    if (server_ != nullptr) --link().in_flight;
+    server_ = tour_.server();
+    ++link().in_flight;
+  }
+  AttemptThere();
+}
+
+void MatmulAttempts::AttemptThere() {
+  started_ = Clock::now();
+  RouteInput input;
+  input.bytes_in = matmul_->payload_bytes;
+  input.bytes_out = matmul_->expected.answer_bytes();
+  input.in_flight = link().in_flight - 1;
+  input.connection_bytes_per_s = link().connection_bytes_per_s;
+  input.max_channels = settings_.max_channels;
+  input.can_stream = link().can_stream;
+  alone_ = input.in_flight == 0;
+  route_ = ChooseRoute(options_, input);
   if (route_.transport == Transport::kUnary) return AttemptUnary();
   AttemptStream();
 }
@@ -104,7 +149,10 @@ void MatmulAttempts::AttemptUnary() {
     context->AddMetadata("traceparent", trace_->traceparent);
     if (!trace_->tracestate.empty()) context->AddMetadata("tracestate", trace_->tracestate);
   }
-  link_.stub.UnaryCall(
+  if (settings_.affinity_header && !tour_.plan().digest.empty()) {
+    context->AddMetadata(kAffinityHeader, AffinityOf(tour_.plan().digest));
+  }
+  link().stub.UnaryCall(
       context, kMatmul, grpc::StubOptions(), &message_, &answer_,
       [self = shared_from_this()](const grpc::Status& status) { self->OnUnary(status); });
   // A cancellation that came before the call did nothing to it.
@@ -143,7 +191,7 @@ void MatmulAttempts::AttemptStream() {
   constexpr int kTries = 3;
   std::shared_ptr<StreamSession> session;
   for (int i = 0; i < kTries; ++i) {
-    session = link_.sessions.Get(route_.channels);
+    session = link().sessions.Get(route_.channels);
     route_.channels = session->streams();
     {
       const MutexLock lock(mutex_);
@@ -196,9 +244,8 @@ void MatmulAttempts::FailStream(const StreamSession& session, const absl::Status
   if (options_.transport == Transport::kAuto && absl::IsUnimplemented(status) &&
       session.is_unimplemented()) {
     // An older server. It has received nothing of this, so this is no attempt.
-    link_.can_stream = false;
-    --times_.attempts;
-    return Attempt();
+    link().can_stream = false;
+    return AttemptThere();
   }
   Fail(status, pushback);
 }
@@ -211,8 +258,14 @@ void MatmulAttempts::Succeed(Answer answer) {
                          times_.round_trip - absl::Microseconds(answer.receipt.total_us()));
   times_.total = absl::FromChrono(now - begun_);
   Measure(answer.receipt);
+  std::string address;
+  if (tour_.is_one_of_several()) {
+    address = server_->name;
+    static_cast<void>(tour_.End(absl::OkStatus()));
+    tour_.Learn(answer.handle);
+  }
   End(Product{answer.format, std::move(answer.d), std::move(answer.handle),
-              Receipt{std::move(answer.receipt), times_, route_}});
+              Receipt{std::move(answer.receipt), times_, route_, std::move(address)}});
 }
 
 std::vector<OperandSource> MatmulAttempts::LostBy(const absl::Status& status) const {
@@ -221,6 +274,8 @@ std::vector<OperandSource> MatmulAttempts::LostBy(const absl::Status& status) co
   const auto missing = DetailOf<v1::MissingOperands>(status);
   if (!missing.has_value()) return lost;
   const auto& digests = missing->digests();
+  const bool is_more = missing->handles_size() + missing->names_size() > 0;
+  if (is_more && tour_.is_one_of_several()) return lost;
   for (const OperandSource& source : matmul_->sources) {
     if (std::find(digests.begin(), digests.end(), source.digest()) != digests.end()) {
       lost.push_back(source);
@@ -230,28 +285,41 @@ std::vector<OperandSource> MatmulAttempts::LostBy(const absl::Status& status) co
 }
 
 void MatmulAttempts::Refill(std::vector<OperandSource> lost) {
-  ++refills_;
-  link_.refiller.Bring(std::move(lost), deadline_,
-                       [self = shared_from_this()](const absl::Status& status) {
-                         if (!status.ok()) return self->End(status);
-                         self->Attempt();
-                       });
+  ++times_.refills;
+  link().refiller.Bring(std::move(lost), deadline_,
+                        [self = shared_from_this()](const absl::Status& status) {
+                          if (status.ok()) {
+                            ++self->times_.attempts;
+                            return self->AttemptAgain();
+                          }
+                          // Its link has tried again, where there is no other server.
+                          if (!self->tour_.is_one_of_several()) return self->End(status);
+                          self->Fail(status, Pushback());
+                        });
+}
+
+void MatmulAttempts::AttemptAgain() {
+  if (is_cancelled()) return End(Cancelled());
+  AttemptThere();
 }
 
 void MatmulAttempts::Fail(const absl::Status& answered, const Pushback& pushback) {
   const absl::Status status = RefusalOf(answered, matmul_->expected);
   std::vector<OperandSource> lost = LostBy(status);
-  if (!lost.empty() && refills_ < kMaxRefills) return Refill(std::move(lost));
+  if (!lost.empty() && times_.refills < kMaxRefills) return Refill(std::move(lost));
+  const absl::Status named = tour_.End(status);
+  if (tour_.MaySearch(status)) return Attempt();
   if (matmul_->is_in_place && absl::IsUnavailable(status)) {
     return End(absl::UnavailableError(
         absl::StrCat(status.message(),
                      "; it was not tried again, because output is c, which the "
                      "product may have replaced")));
   }
-  const std::optional<absl::Duration> delay = retries_.Fail(status, pushback, absl::Now());
-  if (!delay) return End(retries_.ErrorOf(WithRetryAfter(status, pushback)));
+  const std::optional<absl::Duration> delay =
+      retries_.Fail(named, pushback, absl::Now(), tour_.HasOther());
+  if (!delay) return End(retries_.ErrorOf(WithRetryAfter(named, pushback)));
   times_.waited += *delay;
-  link_.timer->After(*delay, [self = shared_from_this()] { self->Attempt(); });
+  settings_.timer->After(*delay, [self = shared_from_this()] { self->Attempt(); });
 }
 
 void MatmulAttempts::End(absl::StatusOr<Product> product) {
@@ -259,18 +327,21 @@ void MatmulAttempts::End(absl::StatusOr<Product> product) {
     const MutexLock lock(mutex_);
     ended_ = true;
   }
-  --link_.in_flight;
+  if (server_ != nullptr) --link().in_flight;
+  // Not with this object, which a caller may keep for longer than the client.
+  server_ = nullptr;
+  tour_.Leave();
   // A caller that keeps this object to cancel it should not keep the payload.
   message_.Clear();
   answer_.Clear();
   matmul_.reset();
   const Done done = std::move(done_);
   done(std::move(product));
-  link_.calls->End();
+  settings_.calls->End();
 }
 
 void MatmulAttempts::Measure(const v1::Receipt& receipt) const {
-  if (!alone_ || link_.in_flight > 1) return;  // others had a share of the connection
+  if (!alone_ || link().in_flight > 1) return;  // others had a share of the connection
   double elsewhere_us = 0;
   for (const v1::Stage& stage : receipt.stages()) {
     if (stage.name() == v1::QUEUE || stage.name() == v1::COMPUTE) {
@@ -279,9 +350,9 @@ void MatmulAttempts::Measure(const v1::Receipt& receipt) const {
   }
   const double seconds =
       absl::ToDoubleSeconds(times_.round_trip - absl::Microseconds(elsewhere_us));
-  link_.connection_bytes_per_s =
-      UpdateRate(link_.connection_bytes_per_s, matmul_->payload_bytes + receipt.payload_bytes_out(),
-                 seconds, route_.channels);
+  link().connection_bytes_per_s =
+      UpdateRate(link().connection_bytes_per_s,
+                 matmul_->payload_bytes + receipt.payload_bytes_out(), seconds, route_.channels);
 }
 
 bool MatmulAttempts::is_cancelled() {

@@ -2,55 +2,29 @@
 // it.
 #pragma once
 
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "base/sync/mutex.h"
-#include "client/calls/call_count.h"
-#include "client/calls/operand_link.h"
-#include "client/calls/refiller.h"
-#include "client/calls/timer.h"
-#include "client/channel.h"
+#include "client/calls/matmul_link.h"
+#include "client/calls/servers.h"
 #include "client/matmul.h"
+#include "client/options.h"
 #include "client/pending_matmul.h"
 #include "client/result.h"
 #include "client/retry.h"
 #include "client/route.h"
-#include "client/stream/session_pool.h"
+#include "client/stream/stream_session.h"
 #include "client/wire/codec.h"
 #include "client/wire/trace_headers.h"
 #include "grpcpp/client_context.h"
-#include "grpcpp/generic/generic_stub.h"
 
 namespace gemmd::client {
-
-// The state that all products of one client share. Thread-safe.
-struct MatmulLink {
-  MatmulLink(const ChannelOptions& channel_options, const OperandLink& operands, int streams)
-      : retry(operands.retry),
-        timer(operands.timer),
-        stub(operands.channel),
-        sessions(channel_options, operands.channel, streams),
-        refiller(operands) {}
-
-  const RetryPolicy retry;
-  const std::shared_ptr<Timer> timer;
-  std::shared_ptr<CallCount> calls;
-  int max_channels = 1;
-  grpc::GenericStub stub;
-  SessionPool sessions;
-  Refiller refiller;
-  std::atomic<bool> can_stream = true;
-  std::atomic<int> in_flight = 0;
-  std::atomic<double> connection_bytes_per_s = 0;  // UpdateRate(); a lost update does no harm
-};
 
 // Keeps itself alive until `done` has run, which happens exactly once. The steps follow one
 // another; only Cancel() comes from outside.
@@ -60,25 +34,30 @@ class MatmulAttempts final : public PendingMatmul,
   using TimePoint = std::chrono::steady_clock::time_point;
   using Done = std::function<void(absl::StatusOr<Product>)>;
 
-  // `link` lives until its CallCount has counted this call's end.
-  MatmulAttempts(MatmulLink& link, std::shared_ptr<const EncodedMatmul> matmul,
-                 const RouteOptions& route, absl::Time deadline, const TraceHeaders& trace,
-                 TimePoint begun, absl::Duration encode, Done done);
+  // `servers` and `settings` live until the CallCount has counted this call's end.
+  MatmulAttempts(Servers& servers, const MatmulSettings& settings,
+                 std::shared_ptr<const EncodedMatmul> matmul, const RouteOptions& route,
+                 const CallOptions& call, TimePoint begun, absl::Duration encode, Done done);
 
   void Attempt();
   void Cancel() override;
 
  private:
+  // Begins the attempt at the server that was chosen.
+  void AttemptThere();
   void AttemptUnary();
   void AttemptStream();
   void OnUnary(const grpc::Status& status);
   void OnStream(absl::StatusOr<Answer> answer, const Pushback& pushback);
 
   void Succeed(Answer answer);
-  // Returns the operands that the status says are missing, as far as their bytes are here.
+  // Returns the operands that the status says are missing, as far as their bytes are here. None
+  // where another server may have what is missing besides.
   std::vector<OperandSource> LostBy(const absl::Status& status) const;
-  // Has them brought back, and tries again.
+  // Has them brought back, and tries again there.
   void Refill(std::vector<OperandSource> lost);
+  void AttemptAgain();
+  MatmulLink& link() const { return server_->matmul; }
   // Fails the attempt whose stream has ended; from then on goes without streams if the server knows
   // none.
   void FailStream(const StreamSession& session, const absl::Status& status,
@@ -90,9 +69,11 @@ class MatmulAttempts final : public PendingMatmul,
   void Measure(const v1::Receipt& receipt) const;
   bool is_cancelled();
 
-  MatmulLink& link_;
+  const MatmulSettings& settings_;
   std::shared_ptr<const EncodedMatmul> matmul_;  // null once it has ended
   RouteOptions options_;
+  Tour tour_;
+  std::shared_ptr<Server> server_;  // of the present attempt; null before the first and at the end
   const absl::Time deadline_;
   Retries retries_;                                  // those that missed operands count elsewhere
   const std::shared_ptr<const TraceHeaders> trace_;  // null: none
@@ -104,7 +85,6 @@ class MatmulAttempts final : public PendingMatmul,
   Route route_;
   bool alone_ = false;  // no other request was in flight when it was sent
   ClientTimes times_;
-  int refills_ = 0;
   grpc::ByteBuffer message_;
   grpc::ByteBuffer answer_;
 

@@ -29,15 +29,23 @@ std::vector<std::shared_ptr<grpc::Channel>> UploadChannels(const ChannelOptions&
   return channels;
 }
 
-BlockingCall OperandLink::Call(const char* method, absl::Time deadline) const {
-  return BlockingCall(channel, absl::StrCat("/gemmd.v1.", method), deadline);
+BlockingCall OperandLink::Call(const char* method, absl::Time deadline,
+                               absl::string_view digest) const {
+  return BlockingCall(channel, absl::StrCat("/gemmd.v1.", method), deadline,
+                      affinity_header ? AffinityOf(digest) : "");
 }
 
 bool OperandLink::WaitAfter(const CallEnd& end, Retries* retries) const {
+  if (is_one_of_several && absl::IsUnavailable(end.status)) return false;
   const std::optional<absl::Duration> delay = retries->Fail(end.status, end.pushback, absl::Now());
   if (!delay) return false;
+  Wait(*delay);
+  return true;
+}
+
+void OperandLink::Wait(absl::Duration delay) const {
   auto rung = std::make_shared<std::promise<void>>();
-  timer->After(*delay, [rung] { rung->set_value(); });
+  timer->After(delay, [rung] { rung->set_value(); });
   std::future<void> over = rung->get_future();
   // gRPC goes on with a connection while somebody waits on the channel, and else every 5 s.
   constexpr std::chrono::milliseconds kLook(20);
@@ -48,16 +56,16 @@ bool OperandLink::WaitAfter(const CallEnd& end, Retries* retries) const {
                                                     std::chrono::system_clock::now() + kLook)) {
   }
   over.wait();
-  return true;
 }
 
 absl::Status OperandLink::Exchange(const char* method, const grpc::ByteBuffer& request,
-                                   absl::Time deadline, grpc::ByteBuffer* answer) const {
+                                   absl::Time deadline, absl::string_view digest,
+                                   grpc::ByteBuffer* answer) const {
   Retries retries(retry, deadline);
   while (true) {
     CallEnd end;
     {
-      BlockingCall call = Call(method, deadline);
+      BlockingCall call = Call(method, deadline, digest);
       end = client::Exchange(call, request, answer);
     }
     if (end.status.ok() || !WaitAfter(end, &retries)) return retries.ErrorOf(end.status);
@@ -69,7 +77,7 @@ absl::StatusOr<std::vector<v1::ByteRange>> OperandLink::MissingOf(const OperandS
   v1::FindMissingRequest request;
   request.add_digests(source.digest());
   const absl::StatusOr<v1::FindMissingResponse> response =
-      Unary<v1::FindMissingResponse>("Operands/FindMissing", request, deadline);
+      Unary<v1::FindMissingResponse>("Operands/FindMissing", request, deadline, source.digest());
   if (!response.ok()) return response.status();
   if (response->missing().empty()) return std::vector<v1::ByteRange>();
   for (const v1::PartialUpload& partial : response->partial()) {
@@ -97,7 +105,7 @@ CallEnd OperandLink::Upload(const v1::UploadRequest::Begin& begin, const Operand
                             absl::Time deadline, const UploadProgress& sent,
                             v1::UploadResponse* response) const {
   const std::vector<std::vector<v1::ByteRange>> parts = CutRanges(ranges, streams);
-  BlockingCall call = Call("Operands/Upload", deadline);
+  BlockingCall call = Call("Operands/Upload", deadline, source.digest());
   UploadStream first(&call, sent);
   first.Begin(begin);
   if (parts.size() == 1) {
@@ -113,7 +121,8 @@ CallEnd OperandLink::Upload(const v1::UploadRequest::Begin& begin, const Operand
   std::vector<std::thread> threads;
   for (std::size_t i = 1; is_shared && i < parts.size(); ++i) {
     threads.emplace_back([&, i] {
-      BlockingCall more(more_channels[i - 1], "/gemmd.v1.Operands/Upload", deadline);
+      BlockingCall more(more_channels[i - 1], "/gemmd.v1.Operands/Upload", deadline,
+                        affinity_header ? AffinityOf(source.digest()) : "");
       UploadStream stream(&more, sent);
       stream.Begin(begin);
       stream.Send(source, parts[i]);
@@ -179,7 +188,7 @@ absl::StatusOr<v1::UploadResponse> OperandLink::PutAs(const OperandSource& sourc
     v1::UploadResponse response;
     CallEnd end;
     {
-      BlockingCall call = Call("Operands/Upload", deadline);
+      BlockingCall call = Call("Operands/Upload", deadline, source.digest());
       UploadStream stream(&call, sent);
       stream.Begin(begin);
       stream.Send(source, WholeOf(source));

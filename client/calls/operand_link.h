@@ -3,9 +3,11 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "client/calls/blocking_call.h"
 #include "client/calls/operand_transfer.h"
@@ -25,19 +27,25 @@ struct OperandLink {
   std::shared_ptr<grpc::Channel> channel;
   // Channels with connections of their own: parts of large uploads go over them beside `channel`.
   std::vector<std::shared_ptr<grpc::Channel>> more_channels;
+  bool affinity_header = false;
+  // Another server is asked after UNAVAILABLE, and not this one again.
+  bool is_one_of_several = false;
 
-  // `method` as "Service/Method" of gemmd.v1.
-  BlockingCall Call(const char* method, absl::Time deadline) const;
+  // `method` as "Service/Method" of gemmd.v1; `digest` of the operand that it is about, if it has
+  // one.
+  BlockingCall Call(const char* method, absl::Time deadline, absl::string_view digest = {}) const;
 
   // Waits before the next attempt; false: there is to be none.
   bool WaitAfter(const CallEnd& end, Retries* retries) const;
+  // Waits that long; gRPC goes on with the connection meanwhile.
+  void Wait(absl::Duration delay) const;
 
   // One request and one answer, tried again where that helps.
   template <typename Response>
   absl::StatusOr<Response> Unary(const char* method, const google::protobuf::Message& request,
-                                 absl::Time deadline) const {
+                                 absl::Time deadline, absl::string_view digest = {}) const {
     grpc::ByteBuffer answer;
-    if (absl::Status status = Exchange(method, Serialize(request), deadline, &answer);
+    if (absl::Status status = Exchange(method, Serialize(request), deadline, digest, &answer);
         !status.ok()) {
       return status;
     }
@@ -60,7 +68,7 @@ struct OperandLink {
 
  private:
   absl::Status Exchange(const char* method, const grpc::ByteBuffer& request, absl::Time deadline,
-                        grpc::ByteBuffer* answer) const;
+                        absl::string_view digest, grpc::ByteBuffer* answer) const;
   absl::StatusOr<std::vector<v1::ByteRange>> MissingOf(const OperandSource& source,
                                                        absl::Time deadline) const;
   bool HasBegun(const OperandSource& source, absl::Time deadline) const;

@@ -102,6 +102,7 @@ void Fleet::Sort(absl::string_view digest, std::vector<int>* candidates) const {
 
 int Fleet::ChooseOf(const std::vector<int>& candidates, const Wish& wish) {
   if (Has(candidates, wish.home)) return wish.home;
+  if (wish.takes_first) return candidates.front();
   std::vector<int> order = candidates;
   if (wish.digest.empty()) {
     const std::size_t shift = turn_++ % order.size();

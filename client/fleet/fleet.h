@@ -63,6 +63,7 @@ class Fleet {
     int home = -1;
     // Servers that the call has met already.
     absl::Span<const int> met;
+    bool takes_first = false;  // the first of the list, whatever its load
   };
 
   struct Choice {
@@ -72,7 +73,8 @@ class Fleet {
 
   // Chooses the server of an attempt and counts it there. Servers that are neither left out nor not
   // serving come first, and of these those that were not met. Among them, and up to the bound of
-  // the load: the home; else the first in the digest's own order; without a digest each in turn.
+  // the load: the home; else the first in the digest's own order; without a digest each in turn,
+  // or the first.
   Choice Begin(const Wish& wish, absl::Time now);
   // Counts an attempt there, whatever its state.
   Choice BeginAt(int server, absl::Time now);

@@ -1,0 +1,227 @@
+// A client of several servers, against servers that answer as a script says.
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/client.h"
+#include "client/details.h"
+#include "client/operands.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/client/testing/recording_timer.h"
+#include "tests/client/testing/scripted_server.h"
+
+namespace gemmd::client {
+namespace {
+
+using ::gemmd::testing::Answer;
+using ::gemmd::testing::Fail;
+using ::gemmd::testing::RecordingTimer;
+using ::gemmd::testing::ScriptedServer;
+using grpc::StatusCode;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+
+Matrix Int8(std::string bytes) {
+  return *Matrix::Create(MatrixFormat{DataType::kInt8, 2, 2, Order::kRowMajor, 0},
+                         std::move(bytes));
+}
+
+MatmulInputs TwoByTwo() { return MatmulInputs{Int8("aaaa"), Int8("bbbb")}; }
+
+class ServersTest : public ::testing::Test {
+ protected:
+  ClientOptions Options() {
+    ClientOptions options;
+    options.servers = {one_.target(), two_.target()};
+    options.retry.jitter = 0;
+    options.timer = timer_;
+    options.fleet.now = [this] { return now_; };
+    return options;
+  }
+
+  std::size_t requests() const { return one_.requests().size() + two_.requests().size(); }
+
+  ScriptedServer one_;
+  ScriptedServer two_;
+  std::shared_ptr<RecordingTimer> timer_ = std::make_shared<RecordingTimer>();
+  absl::Time now_ = absl::FromUnixSeconds(1000);
+};
+
+TEST_F(ServersTest, ProductsGoInTurnAndSayWhere) {
+  Client client(Options());
+  for (ScriptedServer* server : {&one_, &two_}) {
+    server->Then(Answer(2, 2, "abcd"));
+    const auto product = client.Matmul(TwoByTwo());
+    ASSERT_TRUE(product.ok()) << product.status();
+    EXPECT_EQ(product->receipt.address, server->target());
+    EXPECT_EQ(product->receipt.client.attempts, 1);
+  }
+  Client alone([this] {
+    ClientOptions options = Options();
+    options.servers = {one_.target()};
+    return options;
+  }());
+  one_.Then(Answer(2, 2, "abcd"));
+  EXPECT_EQ(alone.Matmul(TwoByTwo())->receipt.address, "");
+}
+
+TEST_F(ServersTest, AfterUnavailableAnotherIsAskedAtOnce) {
+  Client client(Options());
+  one_.Then(Fail(StatusCode::UNAVAILABLE, "the device is lost"));
+  two_.Then(Answer(2, 2, "abcd"));
+  const auto product = client.Matmul(TwoByTwo());
+  ASSERT_TRUE(product.ok()) << product.status();
+  EXPECT_EQ(product->receipt.address, two_.target());
+  EXPECT_EQ(product->receipt.client.attempts, 2);
+  EXPECT_THAT(timer_->delays, Each(absl::ZeroDuration()));
+}
+
+TEST_F(ServersTest, AttemptsAreNoMoreThanOfOneServerAndTheErrorNamesTheLast) {
+  ClientOptions options = Options();
+  options.retry.max_attempts = 4;
+  Client client(options);
+  for (int i = 0; i < 3; ++i) {
+    one_.Then(Fail(StatusCode::UNAVAILABLE, "one"));
+    two_.Then(Fail(StatusCode::UNAVAILABLE, "two"));
+  }
+  const absl::Status status = client.Matmul(TwoByTwo()).status();
+  EXPECT_EQ(requests(), 4u);
+  EXPECT_EQ(status.message(), "two");
+  EXPECT_EQ(ServerOf(status), two_.target());
+  // Both were met: only then a wait.
+  EXPECT_THAT(timer_->delays,
+              ElementsAre(absl::ZeroDuration(), absl::Milliseconds(100), absl::ZeroDuration()));
+  options.retry.max_attempts = 1;
+  Client impatient(options);
+  one_.Then(Fail(StatusCode::UNAVAILABLE, "one"));
+  two_.Then(Fail(StatusCode::UNAVAILABLE, "two"));
+  const std::size_t before = requests();
+  EXPECT_FALSE(impatient.Matmul(TwoByTwo()).ok());
+  EXPECT_EQ(requests(), before + 1);
+}
+
+TEST_F(ServersTest, ARefusalIsAnAnswerAndAFullServerIsWaitedFor) {
+  Client client(Options());
+  one_.Then(Fail(StatusCode::INVALID_ARGUMENT, "no"));
+  EXPECT_EQ(ServerOf(client.Matmul(TwoByTwo()).status()), one_.target());
+  two_.Then(Fail(StatusCode::RESOURCE_EXHAUSTED, "full", "70"));
+  one_.Then(Answer(2, 2, "abcd"));
+  EXPECT_TRUE(client.Matmul(TwoByTwo()).ok());
+  EXPECT_THAT(timer_->delays, ElementsAre(absl::Milliseconds(70)));
+}
+
+TEST_F(ServersTest, AServerThatFailsIsLeftOutForAWhile) {
+  ClientOptions options = Options();
+  options.fleet.policy.failures = 2;
+  Client client(options);
+  for (int i = 0; i < 2; ++i) one_.Then(Fail(StatusCode::UNAVAILABLE, "one"));
+  for (int i = 0; i < 9; ++i) two_.Then(Answer(2, 2, "abcd"));
+  for (int i = 0; i < 8; ++i) ASSERT_TRUE(client.Matmul(TwoByTwo()).ok());
+  EXPECT_EQ(one_.requests().size(), 2u);
+  EXPECT_TRUE(client.States()[0].is_ejected);
+  EXPECT_EQ(client.States()[0].failures, 2u);
+  now_ += absl::Seconds(1);
+  for (int i = 0; i < 9; ++i) one_.Then(Answer(2, 2, "abcd"));
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(client.Matmul(TwoByTwo()).ok());
+  EXPECT_EQ(one_.requests().size(), 3u);
+  for (const ServerState& state : client.States()) EXPECT_EQ(state.in_flight, 0);
+}
+
+TEST_F(ServersTest, ADeadServerIsPassedByEveryCall) {
+  ClientOptions options = Options();
+  options.servers = {"127.0.0.1:1", two_.target()};
+  Client client(options);
+  two_.Then(Answer(2, 2, "abcd"));
+  ASSERT_TRUE(client.Matmul(TwoByTwo()).ok());
+  two_.server_info.set_version("2.0");
+  const auto info = client.ServerInfo();
+  ASSERT_TRUE(info.ok()) << info.status();
+  EXPECT_EQ(info->version(), "2.0");
+  CallOptions call;
+  call.server = "127.0.0.1:1";
+  call.timeout = absl::Milliseconds(500);
+  const absl::Status status = client.ServerInfo(call).status();
+  EXPECT_EQ(ServerOf(status), "127.0.0.1:1") << status;
+}
+
+TEST_F(ServersTest, AnInPlaceProductIsNotTriedElsewhere) {
+  Client client(Options());
+  one_.Then(Fail(StatusCode::UNAVAILABLE, "one"));
+  std::string memory(16, 'c');
+  const MatrixFormat format{DataType::kInt8, 2, 2, Order::kRowMajor, 0};
+  const SharedPlace place{v1::SharedMemory(), Bytes(memory)};
+  MatmulOptions options;
+  options.beta = 1;
+  options.destination = place;
+  CallOptions call;
+  call.server = one_.target();
+  const auto product =
+      client.Matmul({Int8("aaaa"), Int8("bbbb"), SharedOperand{place, format}}, options, call);
+  EXPECT_THAT(product.status().ToString(), HasSubstr("it was not tried again"));
+  EXPECT_EQ(requests(), 1u);
+}
+
+TEST_F(ServersTest, ABadListIsRefusedByTheEntry) {
+  for (const auto& [servers, words] :
+       {std::pair(std::vector<std::string>{"a:1", "", "b"}, "entry 2 of servers is \"\""),
+        std::pair(std::vector<std::string>{"a:1", "a:1"}, "which is the server of entry 1"),
+        std::pair(std::vector<std::string>{"a:0"}, "servers is \"a:0\", whose port is")}) {
+    ClientOptions options = Options();
+    options.servers = servers;
+    Client client(options);
+    const absl::Status status = client.Matmul(TwoByTwo()).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr(words));
+    Operands operands(options);
+    EXPECT_EQ(operands.List().status(), status);
+  }
+}
+
+TEST_F(ServersTest, ANameWithoutAddressesIsUnavailableAndAskedAgain) {
+  ClientOptions options = Options();
+  options.servers = {"dns:///nowhere"};
+  options.retry.max_attempts = 3;
+  options.fleet.resolve = [](const NameAndPort& name) -> absl::StatusOr<std::vector<std::string>> {
+    return absl::UnavailableError("DNS resolution failed for " + name.name);
+  };
+  Client client(options);
+  const absl::Status status = client.Matmul(TwoByTwo()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(status.message(), "DNS resolution failed for nowhere");
+  EXPECT_EQ(timer_->delays.size(), 2u);
+}
+
+std::string AffinityIn(const grpc::ServerContext& context) {
+  const auto found = context.client_metadata().find("gemmd-affinity");
+  if (found == context.client_metadata().end()) return "";
+  return std::string(found->second.data(), found->second.size());
+}
+
+TEST_F(ServersTest, TheAffinityHeaderIsTheDigestWhereItIsAskedFor) {
+  std::vector<std::string> headers;
+  for (const bool is_on : {false, true}) {
+    ClientOptions options = Options();
+    options.servers.clear();
+    options.channel.target = one_.target();
+    options.affinity_header = is_on;
+    Client client(options);
+    for (Operand b : {Operand(Int8("bbbb")), Operand(OperandName{{}, std::string(32, '\x0f')})}) {
+      one_.Then([&headers](auto& context, const auto& request, auto& response) {
+        headers.push_back(AffinityIn(context));
+        return Answer(2, 2, "abcd")(context, request, response);
+      });
+      ASSERT_TRUE(client.Matmul({Int8("aaaa"), std::move(b)}).ok());
+    }
+  }
+  std::string digest;
+  for (int i = 0; i < 32; ++i) digest += "0f";
+  EXPECT_THAT(headers, ElementsAre("", "", "", digest));
+}
+
+}  // namespace
+}  // namespace gemmd::client
