@@ -1,6 +1,8 @@
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "base/text/server_list.h"
 #include "base/version.h"
 #include "client/c/arguments.h"
 #include "client/c/errors.h"
@@ -47,7 +49,14 @@ absl::Status NewClient(const gemmd_client_options* options, gemmd_client** clien
     given = *options;
   }
   ClientOptions ours;
-  if (!TextOf(given.target).empty()) ours.channel.target = given.target;
+  if (const std::string target = TextOf(given.target); !target.empty()) {
+    const std::vector<std::string> entries = ServerEntries(target);
+    if (entries.size() > 1 || NameOfServers(target)) {
+      ours.servers = entries;
+    } else {
+      ours.channel.target = target;
+    }
+  }
   // Else the clients of a process would share one, and a new client a connection that went silent.
   ours.channel.own_connection = true;
   ours.channel.token = TextOf(given.token);

@@ -6,7 +6,9 @@
 
 #include "absl/strings/cord.h"
 #include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "client/details.h"
 #include "client/retry_after.h"
 #include "gemmd/v1/status.pb.h"
 
@@ -76,6 +78,8 @@ gemmd_code Report(const absl::Status& status, gemmd_error** error) noexcept {
     auto told = std::make_unique<gemmd_error>();
     told->code = code;
     told->message = std::string(status.message());
+    const std::string server = ServerOf(status);
+    if (!server.empty()) told->message = absl::StrCat(server, ": ", told->message);
     told->field = std::string(FieldOf(status.message()));
     told->limit = LimitOf(status.message());
     if (const auto delay = RetryAfterOf(status)) {

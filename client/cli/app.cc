@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/string_view.h"
-#include "base/text/server_target.h"
 #include "base/version.h"
 #include "client/cli/commands/command.h"
 #include "client/cli/connection.h"
@@ -23,6 +22,7 @@ namespace {
 constexpr char kExamples[] = R"(  gemm info
   gemm matmul A.npy B.npy -o D.npy
   gemm --server gpu-node:50051 kernels --explain 2048 2048 2048
+  gemm --servers gpu-1,gpu-2 matmul A.npy B.npy -o D.npy
   gemm put W.npy && gemm ls
   gemm bench -c 1,4,16 -s 512x512x512
   gemm matmul --help
@@ -81,6 +81,7 @@ int Run(int argc, const char* const* argv) {
   AddMatmulCommand(commands);
   AddInfoCommand(commands);
   AddHealthCommand(commands);
+  AddServersCommand(commands);
   AddStatsCommand(commands);
   AddTopCommand(commands);
   AddTraceCommand(commands);
@@ -100,8 +101,7 @@ int Run(int argc, const char* const* argv) {
 
   Outcome failure = Parse(argc, argv, app);
   // Errors name the server with its port. A command that needs one says what is wrong with it.
-  const absl::StatusOr<std::string> server = ServerTarget("--server", global.server);
-  if (server.ok()) global.server = *server;
+  global.server = absl::StrJoin(ServersOf(global), ",");
   if (!failure && commands.selected) failure = commands.selected();
   if (!failure) failure = Flush();
   if (!failure) return static_cast<int>(ExitCode::kOk);

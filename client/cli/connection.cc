@@ -13,7 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "base/text/address.h"
-#include "base/text/server_target.h"
+#include "base/text/server_list.h"
 #include "client/cli/options.h"
 #include "client/details.h"
 #include "client/file.h"
@@ -37,8 +37,9 @@ Outcome ReadWhole(const std::string& path, std::string& text) {
 Outcome ReadToken(const GlobalOptions& options, std::string& token) {
   constexpr std::size_t kMost = 4096;
   if (options.token_file.empty()) return std::nullopt;
-  if (!options.tls && !options.plaintext_token && !IsLocalAddress(options.server)) {
-    return UsageFailure(absl::StrCat("--token-file would be sent to ", options.server,
+  for (const std::string& server : ServersOf(options)) {
+    if (options.tls || options.plaintext_token || IsLocalAddress(server)) continue;
+    return UsageFailure(absl::StrCat("--token-file would be sent to ", server,
                                      " in plain text: give --tls, or --plaintext-token"));
   }
   if (Outcome failure = ReadWhole(options.token_file, token)) return failure;
@@ -98,10 +99,12 @@ void AddTlsOptions(CLI::App& app, GlobalOptions& options) {
 std::function<void(const client::Retry&)> UnreachableNotice(const GlobalOptions& options) {
   const std::string longest = absl::FormatDuration(std::min(options.patience, options.timeout));
   const auto is_told = std::make_shared<std::atomic<bool>>(false);
-  return [server = options.server, longest, is_told](const client::Retry& retry) {
+  return [every = options.server, longest, is_told](const client::Retry& retry) {
     if (!client::IsUnreachable(retry.status) || is_told->exchange(true)) return;
     // gRPC names the failure behind the layers that it came through.
     const std::vector<std::string> causes = absl::StrSplit(retry.status.message(), ": ");
+    const std::string one = client::ServerOf(retry.status);
+    const std::string& server = one.empty() ? every : one;
     std::cerr << absl::StrCat("gemm: ", server, " does not answer (", causes.back(),
                               "); trying again for up to ", longest, "\n");
   };
@@ -110,17 +113,25 @@ std::function<void(const client::Retry&)> UnreachableNotice(const GlobalOptions&
 Outcome ReadClientOptions(const GlobalOptions& options, client::ClientOptions& client) {
   client.retry = client::PolicyOf(options.patience);
   client.retry.on_retry = UnreachableNotice(options);
+  const std::vector<std::string> servers = ServersOf(options);
+  if (servers.size() > 1 || NameOfServers(servers.front())) client.servers = servers;
+  client.affinity_header = options.affinity_header;
   return ReadChannelOptions(options, client.channel);
 }
 
 }  // namespace
 
 void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
-  app.add_option("--server", options.server,
-                 "Where the server listens; port 50051 unless it has one")
+  app.add_option("--server,--servers", options.server,
+                 "Where the server listens; port 50051 unless it has one. Several with commas "
+                 "between them, and dns:///NAME, which is all addresses of NAME, are one client's "
+                 "(docs/several-servers.md)")
       ->envname("GEMMD_SERVER")
-      ->type_name("HOST[:PORT]")
+      ->type_name("HOST[:PORT][,...]")
       ->capture_default_str();
+  app.add_flag("--affinity-header", options.affinity_header,
+               "Say the digest of a kept operand as the header gemmd-affinity, for a proxy that "
+               "spreads calls by it");
   AddDuration(app, "--timeout", options.timeout, "For each call, its retries included")
       ->default_str("60s");
   AddPatience(app, options);
@@ -138,10 +149,26 @@ void AddGlobalOptions(CLI::App& app, GlobalOptions& options) {
   AddTlsOptions(app, options);
 }
 
+std::vector<std::string> ServersOf(const GlobalOptions& options) {
+  std::vector<std::string> entries = ServerEntries(options.server);
+  const absl::StatusOr<std::vector<std::string>> targets = ServerTargets("--server", entries);
+  return targets.ok() ? *targets : entries;
+}
+
+Outcome WantOneServer(const GlobalOptions& options, const std::string& command) {
+  const absl::StatusOr<std::vector<std::string>> servers =
+      ServerTargets("--server", ServerEntries(options.server));
+  if (!servers.ok()) return UsageFailure(servers.status().message());
+  if (servers->size() == 1) return std::nullopt;
+  return UsageFailure(absl::StrCat("gemm ", command, " is about one server, and --server names ",
+                                   servers->size(), ": ", options.server));
+}
+
 Outcome ReadChannelOptions(const GlobalOptions& options, client::ChannelOptions& channel) {
-  const absl::StatusOr<std::string> target = ServerTarget("--server", options.server);
-  if (!target.ok()) return UsageFailure(target.status().message());
-  channel.target = *target;
+  const absl::StatusOr<std::vector<std::string>> targets =
+      ServerTargets("--server", ServerEntries(options.server));
+  if (!targets.ok()) return UsageFailure(targets.status().message());
+  if (targets->size() == 1) channel.target = targets->front();
   channel.tenant = options.tenant;
   if (Outcome failure = ReadToken(options, channel.token)) return failure;
   if (options.tls) {

@@ -3,6 +3,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "client/details.h"
 
 namespace gemmd::cli {
 
@@ -58,8 +59,9 @@ Failure FileFailure(const absl::Status& status) {
 }
 
 Failure ServerFailure(absl::string_view server, const absl::Status& status) {
-  return Failure{ExitCodeOf(status.code()), std::string(server), std::string(status.message()),
-                 status.code()};
+  const std::string one = client::ServerOf(status);
+  return Failure{ExitCodeOf(status.code()), one.empty() ? std::string(server) : one,
+                 std::string(status.message()), status.code()};
 }
 
 std::string ToLine(const Failure& failure) {

@@ -44,6 +44,7 @@ using Outcome = std::optional<Failure>;
 Failure UsageFailure(absl::string_view why);
 // REQUIRES: the status's message begins with the path, as those of client/file.h do.
 Failure FileFailure(const absl::Status& status);
+// The status's own server goes before `server`, which may be several.
 Failure ServerFailure(absl::string_view server, const absl::Status& status);
 
 // "gemm: WHAT: WHY", in one line whatever the parts hold.

@@ -74,12 +74,14 @@ class Example(unittest.TestCase):
         cls.folder = tempfile.TemporaryDirectory()
         cls.work = pathlib.Path(cls.folder.name)
         cls.server, cls.address = cls.start([])
+        cls.second, cls.second_address = cls.start([])
         cls.random = numpy.random.default_rng(1)
 
     @classmethod
     def tearDownClass(cls):
-        cls.server.send_signal(signal.SIGTERM)
-        assert cls.server.wait(30) == 0
+        for server in (cls.server, cls.second):
+            server.send_signal(signal.SIGTERM)
+            assert server.wait(30) == 0
         cls.folder.cleanup()
 
     @classmethod
@@ -174,6 +176,7 @@ class Example(unittest.TestCase):
         if re.search(r"\bbench\b(?! diff)", command) and "--duration" not in command:
             command += " --duration 100ms"
         command = re.sub(r"--rounds \d+", "--rounds 5", command)
+        command = re.sub(r"(--servers[= ])\S+", rf"\g<1>{self.address},{self.second_address}", command)
         command = re.sub(r"(--(?:server|against)[= ])\S+", rf"\g<1>{self.address}", command)
         handles = {}
         for name in HANDLE.findall(command):

@@ -61,6 +61,7 @@ std::string Printed(const GlobalOptions& global, const BenchArguments& arguments
 }
 
 Outcome RunExplain(const GlobalOptions& global, const BenchArguments& arguments) {
+  if (Outcome failure = WantOneServer(global, "bench")) return failure;
   if (arguments.csv || arguments.null_bytes > 0 || !arguments.save.empty() ||
       !arguments.html.empty() || !arguments.samples.empty() || !arguments.histogram.empty() ||
       !arguments.fail_on.empty()) {
@@ -74,6 +75,7 @@ Outcome RunExplain(const GlobalOptions& global, const BenchArguments& arguments)
 
 Outcome RunBench(const GlobalOptions& global, const BenchArguments& arguments,
                  const std::string& command) {
+  if (Outcome failure = WantOneServer(global, "bench")) return failure;
   if (arguments.csv && global.json) return UsageFailure("--csv and --json exclude each other");
   if (arguments.explain) return RunExplain(global, arguments);
   std::vector<load::Condition> conditions;

@@ -164,6 +164,7 @@ nlohmann::ordered_json Json(const v1::EstimateResponse& estimate, const Verdict&
 }
 
 Outcome RunEstimate(const GlobalOptions& global, const EstimateArguments& arguments) {
+  if (Outcome failure = WantOneServer(global, "estimate")) return failure;
   const auto shape = ParseShape(arguments.shape);
   if (!shape.has_value()) {
     return UsageFailure(absl::StrCat("--shape is \"", arguments.shape,

@@ -57,6 +57,7 @@ std::string Describe(const std::string& server, const v1::ServerInfoResponse& in
 }
 
 Outcome RunInfo(const GlobalOptions& global) {
+  if (Outcome failure = WantOneServer(global, "info")) return failure;
   std::unique_ptr<client::Client> connection;
   if (Outcome failure = Connect(global, connection)) return failure;
   const auto info = connection->ServerInfo(CallWithin(global.timeout));

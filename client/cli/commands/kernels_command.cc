@@ -92,6 +92,7 @@ std::string DescribeDecision(const v1::ListKernelsResponse& response) {
 }
 
 Outcome RunKernels(const GlobalOptions& global, const KernelsArguments& arguments) {
+  if (Outcome failure = WantOneServer(global, "kernels")) return failure;
   std::unique_ptr<client::Client> connection;
   if (Outcome failure = Connect(global, connection)) return failure;
   const auto response = connection->ListKernels(Request(arguments), CallWithin(global.timeout));

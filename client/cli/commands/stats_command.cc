@@ -155,6 +155,7 @@ struct StatsOptions {
 };
 
 Outcome RunStats(const GlobalOptions& global, const StatsOptions& options) {
+  if (Outcome failure = WantOneServer(global, "stats")) return failure;
   std::unique_ptr<client::Client> connection;
   if (Outcome failure = Connect(global, connection)) return failure;
   const bool is_watching = options.period > absl::ZeroDuration();

@@ -67,6 +67,7 @@ bool TakeKey(char key, TopOrder* order) {
 }
 
 Outcome RunTop(const GlobalOptions& global, TopOptions options) {
+  if (Outcome failure = WantOneServer(global, "top")) return failure;
   if (global.json) {
     return UsageFailure("top is for people; stats --watch --json has the counters");
   }

@@ -74,6 +74,7 @@ void Print(const GlobalOptions& global, const TraceArguments& arguments, const S
 }
 
 Outcome RunTrace(const GlobalOptions& global, const TraceArguments& arguments) {
+  if (Outcome failure = WantOneServer(global, "trace")) return failure;
   if (Outcome failure = CheckOutput(arguments.output, global.json)) return failure;
   std::unique_ptr<client::Client> connection;
   if (Outcome failure = Connect(global, connection)) return failure;

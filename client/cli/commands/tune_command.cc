@@ -70,6 +70,7 @@ std::string Describe(const v1::TuneRequest& request, const v1::TuneResponse& res
 }
 
 Outcome RunTune(const GlobalOptions& global, const TuneArguments& arguments) {
+  if (Outcome failure = WantOneServer(global, "tune")) return failure;
   if (arguments.dimensions.size() % kDimensions != 0) {
     return UsageFailure(
         absl::StrCat("M N K: ", arguments.dimensions.size(), " numbers; each shape has three"));

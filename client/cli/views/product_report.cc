@@ -102,6 +102,7 @@ std::string Report(const client::Product& product, const std::string& output_pat
   what.AddRow({"device", absl::StrCat(server.device(), ", launch of ", server.batch_requests(),
                                       server.batch_requests() == 1 ? " request, " : " requests, ",
                                       server.batch_rows(), " rows")});
+  if (!product.receipt.address.empty()) what.AddRow({"server", product.receipt.address});
   what.AddRow({"payload", absl::StrCat(HumanBytes(server.payload_bytes_in()), " in, ",
                                        HumanBytes(server.payload_bytes_out()), " out")});
   what.AddRow({"sent", Sent(product.receipt.route)});
@@ -148,20 +149,24 @@ nlohmann::ordered_json ReportJson(const client::Product& product, const std::str
                               {"type", std::string(Name(format.type))},
                               {"order", std::string(Name(format.order))}};
   if (!output_path.empty()) d["path"] = output_path;
-  return {{"d", std::move(d)},
-          {"receipt", ToJson(product.receipt.server)},
-          {"client",
-           {{"attempts", times.attempts},
-            {"transport",
-             product.receipt.route.transport == client::Transport::kUnary ? "unary" : "stream"},
-            {"channels", product.receipt.route.channels},
-            {"encode_us", Us(times.encode)},
-            {"waited_us", Us(times.waited)},
-            {"round_trip_us", Us(times.round_trip)},
-            {"wire_us", Us(times.wire)},
-            {"decode_us", Us(times.decode)},
-            {"total_us", Us(times.total)},
-            {"gflops", ClientGflops(product)}}}};
+  nlohmann::ordered_json report = {
+      {"d", std::move(d)},
+      {"receipt", ToJson(product.receipt.server)},
+      {"client",
+       {{"attempts", times.attempts},
+        {"refills", times.refills},
+        {"transport",
+         product.receipt.route.transport == client::Transport::kUnary ? "unary" : "stream"},
+        {"channels", product.receipt.route.channels},
+        {"encode_us", Us(times.encode)},
+        {"waited_us", Us(times.waited)},
+        {"round_trip_us", Us(times.round_trip)},
+        {"wire_us", Us(times.wire)},
+        {"decode_us", Us(times.decode)},
+        {"total_us", Us(times.total)},
+        {"gflops", ClientGflops(product)}}}};
+  if (!product.receipt.address.empty()) report["client"]["server"] = product.receipt.address;
+  return report;
 }
 
 std::string Describe(const client::ProductError& error) {

@@ -95,7 +95,10 @@ void gemmd_error_free(gemmd_error* error);
 /* Strings may be NULL or "", which is the default. */
 typedef struct gemmd_client_options {
   size_t size;
-  const char* target; /* host:port, dns:///host:port or unix:path; 127.0.0.1:50051 by default */
+  /* host:port, dns:///host:port or unix:path; 127.0.0.1:50051 by default. Several with commas
+     between them, and dns:///, which is all addresses of a name, are one client's: an error's
+     message begins with the server that it is of */
+  const char* target;
   const char* token;  /* the bearer token of each call */
   const char* tenant; /* who owns the matrices, unless the token or a certificate says so */
   bool tls;           /* else plain text, in which the token can be read on the way */

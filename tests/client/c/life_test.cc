@@ -3,6 +3,8 @@
 #include <csignal>
 #include <future>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "tests/client/c/c_fixture.h"
 
@@ -49,6 +51,25 @@ class LifeTest : public CTest {
   gemmd_operand a_operand_ = OperandOf(a_);
   gemmd_operand b_operand_ = OperandOf(b_);
 };
+
+TEST_F(LifeTest, SeveralServersAreOneClientsAndErrorsNameTheirs) {
+  gemmd_client* const client = NewClient("127.0.0.1:1," + server_.address());
+  gemmd_server_info* info = nullptr;
+  gemmd_error* error = nullptr;
+  EXPECT_EQ("OK", Told(gemmd_server_info_get(client, 60000, &info, &error), error));
+  EXPECT_STRNE(gemmd_server_info_version(info), "");
+  gemmd_server_info_free(info);
+  EXPECT_EQ(gemmd_client_free(client, nullptr), GEMMD_OK);
+  for (const auto& [list, words] :
+       {std::pair("127.0.0.1:1,127.0.0.1:2", "UNAVAILABLE: 127.0.0.1:1: "),
+        std::pair("a:1,,b:1", "INVALID_ARGUMENT: entry 2 of servers is ")}) {
+    gemmd_client* const lost = NewClient(list, -1);
+    error = nullptr;
+    const std::string told = Told(gemmd_server_info_get(lost, 60000, &info, &error), error);
+    EXPECT_EQ(told.rfind(words, 0), 0u) << told;
+    EXPECT_EQ(gemmd_client_free(lost, nullptr), GEMMD_OK);
+  }
+}
 
 TEST_F(LifeTest, ACallbackRunsOnce) {
   std::vector<std::unique_ptr<End>> ends;

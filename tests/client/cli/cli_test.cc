@@ -483,8 +483,8 @@ TEST_F(CompletionTest, BashTakesTheScript) {
 TEST_F(CompletionTest, OffersWhatTheCommandLineTakes) {
   EXPECT_EQ(Complete("ma"), "matmul\n");
   EXPECT_EQ(Complete("completion ''"),
-            "-h --help bash zsh --version --server --timeout --patience --json --tenant "
-            "--token-file --plaintext-token "
+            "-h --help bash zsh --version --server --servers --affinity-header --timeout "
+            "--patience --json --tenant --token-file --plaintext-token "
             "--tls --tls-root-certs --tls-client-cert --tls-client-key "
             "--tls-server-name\n");
   EXPECT_EQ(Complete("matmul --activation ''"), "none relu gelu-tanh silu\n");
@@ -499,10 +499,11 @@ TEST_F(CompletionTest, OffersWhatTheCommandLineTakes) {
 
 TEST_F(CompletionTest, ZshHasTheSameWords) {
   const std::string script = Gemm({"completion", "zsh"}).output;
-  EXPECT_THAT(script, AllOf(StartsWith("#compdef gemm\n"),
-                            HasSubstr("'matmul --activation') choices=(none relu gelu-tanh silu)"),
-                            HasSubstr("matmul|info|health|stats|top|trace|kernels|estimate|tune|"
-                                      "bench|quantize|weights|put|get|ls|name|rm|completion)")));
+  EXPECT_THAT(script,
+              AllOf(StartsWith("#compdef gemm\n"),
+                    HasSubstr("'matmul --activation') choices=(none relu gelu-tanh silu)"),
+                    HasSubstr("matmul|info|health|servers|stats|top|trace|kernels|estimate|tune|"
+                              "bench|quantize|weights|put|get|ls|name|rm|completion)")));
 }
 
 }  // namespace
