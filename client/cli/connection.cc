@@ -100,6 +100,8 @@ std::function<void(const client::Retry&)> UnreachableNotice(const GlobalOptions&
   const std::string longest = absl::FormatDuration(std::min(options.patience, options.timeout));
   const auto is_told = std::make_shared<std::atomic<bool>>(false);
   return [every = options.server, longest, is_told](const client::Retry& retry) {
+    // Another server is asked at once: there is no wait to explain.
+    if (retry.delay == absl::ZeroDuration()) return;
     if (!client::IsUnreachable(retry.status) || is_told->exchange(true)) return;
     // gRPC names the failure behind the layers that it came through.
     const std::vector<std::string> causes = absl::StrSplit(retry.status.message(), ": ");

@@ -68,7 +68,7 @@ def test_addresses(text, target, stays_here):
         ("ho st:1", "contains ' '"),
         ("'host:1'", 'contains "\'"'),
         ('"host:1"', "contains '\"'"),
-        ("one:1,two:2", "port is"),
+        ("one:1,two:2", "names 2 servers"),
         ("user@host:1", "no host"),
         ("h\u00f6st:1", "no host"),
         ("[host]:1", "no IPv6 address"),

@@ -43,6 +43,8 @@ def test_shapes_and_types_that_do_not_go_together(client):
         client.matmul(np.ones((2, 2, 3)), a.T, keep=True)
     with pytest.raises(ValueError, match="not built yet"):
         gemmd.Client(["one:1", "two:2"])
+    with pytest.raises(ValueError, match=r"^address is 'one:1,two:2', which names 2 servers"):
+        gemmd.Client("one:1,two:2")
     with pytest.raises(ValueError, match="header"):
         gemmd.Client("one:1", tenant="a\nb")
 

@@ -529,12 +529,22 @@ def _teller(future: Future[Any]) -> Told:
 def _one_address(address: str | Sequence[str] | None) -> Address:
     if address is None:
         named = os.environ.get("GEMMD_SERVER")
-        return Address(named, "GEMMD_SERVER") if named else Address(DEFAULT_ADDRESS)
+        return _address_of(named, "GEMMD_SERVER") if named else Address(DEFAULT_ADDRESS)
     if isinstance(address, str):
-        return Address(address)
+        return _address_of(address, "address")
     if len(address) != 1:
-        raise ValueError(f"{len(address)} addresses: clients of several servers are not built yet")
+        raise ValueError(f"{len(address)} addresses: clients of several servers are not built yet in Python")
     return Address(address[0])
+
+
+def _address_of(text: str, name: str) -> Address:
+    """ValueError: it is a list, as other clients of gemmd take it. Commas of ipv4: and ipv6: are gRPC's."""
+    if "," in text and not text.startswith(("ipv4:", "ipv6:", "unix:")):
+        raise ValueError(
+            f"{name} is {text!r}, which names {text.count(',') + 1} servers: clients of several servers are not "
+            "built yet in Python"
+        )
+    return Address(text, name)
 
 
 _default: Client | None = None
