@@ -53,7 +53,7 @@ class UnaryCall : public std::enable_shared_from_this<UnaryCall<Request, Respons
 
   void Attempt() {
     ++times_.attempts;
-    if (absl::Status status = tour_.Begin(); !status.ok()) return Conclude(std::move(status), {});
+    if (const absl::Status status = tour_.Begin(); !status.ok()) return Conclude(status, {});
     context_.emplace();
     if (deadline_ != absl::InfiniteFuture()) context_->set_deadline(absl::ToChronoTime(deadline_));
     response_.Clear();
