@@ -541,8 +541,8 @@ def _address_of(text: str, name: str) -> Address:
     """ValueError: it is a list, as other clients of gemmd take it. Commas of ipv4: and ipv6: are gRPC's."""
     if "," in text and not text.startswith(("ipv4:", "ipv6:", "unix:")):
         raise ValueError(
-            f"{name} is {text!r}, which names {text.count(',') + 1} servers: clients of several servers are not "
-            "built yet in Python"
+            f"{name} is {text!r}, which names {text.count(',') + 1} servers; it must be one: clients of several "
+            "servers are not built yet in Python"
         )
     return Address(text, name)
 
