@@ -26,6 +26,7 @@ std::string NameOf(HealthCheckResponse::ServingStatus status) {
 }
 
 Outcome RunHealth(const GlobalOptions& global, const std::string& service) {
+  if (Outcome failure = WantOneServer(global, "health")) return failure;
   std::unique_ptr<client::Client> connection;
   if (Outcome failure = Connect(global, connection)) return failure;
   const auto health = connection->Health(service, CallWithin(global.timeout));

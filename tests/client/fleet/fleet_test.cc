@@ -130,7 +130,7 @@ TEST_F(FleetTest, AddressesThatChangeTakeNoRoom) {
   fleet_.End(old, Verdict::kAnswered, now_);
 }
 
-// client/python has the same test: clients of both languages share a server's operands.
+// Fixed, because clients of other versions and languages share a server's operands.
 TEST(InOrderOf, IsTheSameInEveryClient) {
   std::string digest;
   for (char c = 0; c < 32; ++c) digest.push_back(c);
