@@ -8,10 +8,13 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/types/span.h"
 #include "kernels/hopper/common/tiled_kernel.h"
 #include "kernels/hopper/f32/product_entries.h"
 #include "kernels/hopper/f32/tilings.h"
 #include "kernels/hopper/f32/workspace.h"
+#include "kernels/hopper/small/small_batches.h"
+#include "kernels/hopper/small/small_entries.h"
 
 namespace gemmd {
 namespace {
@@ -87,6 +90,23 @@ class F32Entry final : public hopper::TiledKernel<Tiling> {
   }
 
   std::string NumericsId(const Problem&) const override { return "bf16x6-k32:f32:compensated"; }
+
+  double PredictedBatchUs(const Problem& problem, const Config& config, std::int64_t problems,
+                          const DeviceTraits& device) const override {
+    if (!hopper::small::TakesBatch(problem, problems)) {
+      return Kernel::PredictedBatchUs(problem, config, problems, device);
+    }
+    return hopper::small::PredictedUs(problem, problems, device, kEmulatedMacsPerUs);
+  }
+
+  absl::Status LaunchBatch(const Problem& problem, const Config& config,
+                           absl::Span<const Arguments> batch,
+                           const LaunchTarget& target) const override {
+    if (!hopper::small::TakesBatch(problem, static_cast<std::int64_t>(batch.size()))) {
+      return Kernel::LaunchBatch(problem, config, batch, target);
+    }
+    return hopper::small::SmallBatchFor(target, hopper::small::kF32Numbers)(problem, batch, target);
+  }
 
  private:
   double PredictedTilingUs(const Tiling& tiling, const Problem& problem,

@@ -8,6 +8,8 @@
 #include "kernels/hopper/common/frame.h"
 #include "kernels/hopper/common/operand_rules.h"
 #include "kernels/hopper/half/predicted_time.h"
+#include "kernels/hopper/small/small_batches.h"
+#include "kernels/hopper/small/small_entries.h"
 
 namespace gemmd::hopper::half {
 
@@ -63,6 +65,9 @@ double TilingEntry::PredictedUs(const Problem& problem, const Config& config,
 
 double TilingEntry::PredictedBatchUs(const Problem& problem, const Config& config,
                                      std::int64_t problems, const DeviceTraits& device) const {
+  if (IsOfSmallProducts(problem, problems)) {
+    return small::PredictedUs(problem, problems, device, emulated_macs_per_us_);
+  }
   if (problems > 1 && !TakesBatches(tiling_)) {
     return Kernel::PredictedBatchUs(problem, config, problems, device);
   }
@@ -90,6 +95,10 @@ absl::Status TilingEntry::Launch(const Problem& problem, const Config& config,
 absl::Status TilingEntry::LaunchBatch(const Problem& problem, const Config& config,
                                       absl::Span<const Arguments> batch,
                                       const LaunchTarget& target) const {
+  if (IsOfSmallProducts(problem, static_cast<std::int64_t>(batch.size()))) {
+    const int numbers = small::NumbersOf(problem.a.type);
+    return small::SmallBatchFor(target, numbers)(problem, batch, target);
+  }
   if (batch.size() > 1 && !TakesBatches(tiling_)) {
     return Kernel::LaunchBatch(problem, config, batch, target);
   }

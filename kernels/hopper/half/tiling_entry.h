@@ -40,6 +40,10 @@ class TilingEntry : public Kernel {
   std::string SizeRejection(const Problem& problem) const;
 
  private:
+  // Returns whether a batch of that many goes as one of small products (kernels/hopper/small).
+  virtual bool IsOfSmallProducts(const Problem& /*problem*/, std::int64_t /*problems*/) const {
+    return false;
+  }
   // Returns the problem in the units that layouts and maps count in: elements of 16 bits.
   virtual Problem InUnits(const Problem& problem) const { return problem; }
   // Launches one problem, or a batch of equal ones where the tiling TakesBatches().

@@ -171,7 +171,8 @@ absl::Status Queue(const Problem& problem, const Params& params, absl::Span<cons
   // gaps.
   shape.overlaps_preceding = !params.is_placed;
   std::vector<ptx::DeviceBuffer> buffers;
-  for (const Arguments& arguments : batch) AddBuffers(problem, arguments, &buffers);
+  GEMMD_IN_EMULATOR(for (const Arguments& arguments
+                         : batch) AddBuffers(problem, arguments, &buffers);)
   return ptx::Launch(WgmmaGemm<kTiling, Element, kRowMajor, kColumnMajor, kHasEpilogue, Params>,
                      shape, params, buffers, target);
 }
@@ -182,27 +183,29 @@ absl::Status QueueBatch(const Problem& problem, const Config& config,
                         absl::Span<const Arguments> batch, const LaunchTarget& target) {
   using Layout = WgmmaLayout<kTiling, kRowMajor, kColumnMajor>;
   WgmmaBatchParams params = {};
-  const BatchSteps steps = StepsOf(batch);
+  const hopper::BatchSteps steps = hopper::StepsOf(batch);
+  // One map of three dimensions for all.
+  const bool is_strided = steps.are_equal && hopper::IsTensorStep(steps.a) &&
+                          hopper::IsTensorStep(steps.b) && hopper::IsTensorStep(steps.d);
   const Frame frame = MakeFrame(problem, batch[0]);
   SetShape<Layout, Element>(problem, config, frame, &params);
   params.prefetched = 0;
-  params.is_strided = steps.is_strided;
+  params.is_strided = is_strided;
   params.stores_by_map = !kHasEpilogue && !Layout::kStoresByUnit;
   params.d_step = steps.d;
   params.c_step = steps.c;
   params.bias_step = steps.bias;
-  const std::size_t most = steps.is_strided
-                               ? kMaxTiles / (params.raster.tiles_m * params.raster.tiles_n)
-                               : kBatchCapacity;
+  const std::size_t most =
+      is_strided ? kMaxTiles / (params.raster.tiles_m * params.raster.tiles_n) : kBatchCapacity;
   for (std::size_t done = 0; done < batch.size();) {
     const absl::Span<const Arguments> part = batch.subspan(done, most);
     params.problems = static_cast<std::uint32_t>(part.size());
     SetSettled<Layout>(frame, part, &params);
-    const std::size_t entries = steps.is_strided ? 1 : part.size();
+    const std::size_t entries = is_strided ? 1 : part.size();
     for (std::size_t i = 0; i < entries; ++i) {
       const absl::StatusOr<WgmmaOperands> operands = MakeOperands<Layout, Element, kHasEpilogue>(
           problem, MakeFrame(problem, part[i]), part[i], params.box_rows,
-          {true, steps.is_strided ? part.size() : 1, steps});
+          {true, is_strided ? part.size() : 1, steps});
       if (!operands.ok()) return operands.status();
       params.operands[i] = *operands;
     }

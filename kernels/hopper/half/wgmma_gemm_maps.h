@@ -2,8 +2,8 @@
 #pragma once
 
 #include "absl/status/statusor.h"
+#include "kernels/hopper/common/batch_steps.h"
 #include "kernels/hopper/common/frame.h"
-#include "kernels/hopper/half/batch_steps.h"
 #include "kernels/hopper/half/wgmma_gemm_params.h"
 #include "kernels/hopper/half/wgmma_layout.h"
 #include "kernels/ptx/tensor_map.h"
@@ -16,7 +16,7 @@ inline namespace GEMMD_BACKEND {
 struct MapDepth {
   bool is_batch = false;
   std::uint64_t problems = 1;
-  BatchSteps steps;
+  hopper::BatchSteps steps;
 };
 
 inline void AddDepth(const MapDepth& depth, std::int64_t step, ptx::TensorMapSpec* spec) {

@@ -13,6 +13,7 @@
 #include "kernels/hopper/half/tilings.h"
 #include "kernels/hopper/half/wgmma_gemm_entries.h"
 #include "kernels/hopper/half/wgmma_layout.h"
+#include "kernels/hopper/small/small_batches.h"
 
 namespace gemmd {
 namespace {
@@ -70,6 +71,10 @@ class HopperGemmEntry final : public hopper::half::TilingEntry {
   }
 
  private:
+  bool IsOfSmallProducts(const Problem& problem, std::int64_t problems) const override {
+    return hopper::small::TakesBatch(problem, problems);
+  }
+
   absl::Status LaunchVariant(const Problem& problem, const Config& config,
                              absl::Span<const Arguments> batch,
                              const LaunchTarget& target) const override {

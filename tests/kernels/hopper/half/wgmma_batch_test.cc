@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "kernels/hopper/half/batch_steps.h"
 #include "tests/kernels/hopper/half/hopper_batch.h"
 
 namespace gemmd::testing {
@@ -92,7 +91,7 @@ INSTANTIATE_TEST_SUITE_P(All, HopperBatches, ::testing::ValuesIn(kHopperEntries)
 TEST(HopperBatch, GoesOnInAnotherLaunch) {
   for (const Spacing spacing : {Spacing::kEqual, Spacing::kScattered}) {
     ExpectBitsOfLaunchesOneByOne("sm90/one64x64",
-                                 {{9, 24, 40, DataType::kF16, false, true}, 35, spacing, 1, 32});
+                                 {{9, 72, 40, DataType::kF16, false, true}, 35, spacing, 1, 32});
   }
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     ExpectBitsOfLaunchesOneByOne("sm90/one64x128", {{70, 140, 600, DataType::kF16, false, true},
@@ -107,30 +106,6 @@ TEST(HopperBatch, OfNoneIsNothing) {
   const Kernel& kernel = *BuiltinRegistry().Find("sm90/one64x64");
   const Problem problem = MakeHopperProblem({8, 8, 8, DataType::kF16, false, true});
   EXPECT_TRUE(kernel.LaunchBatch(problem, {}, {}, LaunchTarget()).ok());
-}
-
-// Only distances that a tensor map takes make a batch one tensor.
-TEST(HopperBatch, KnowsEqualDistances) {
-  alignas(16) static char memory[512];
-  const auto at = [](std::int64_t a, std::int64_t b, std::int64_t d) {
-    Arguments arguments;
-    arguments.a = memory + a;
-    arguments.b = memory + b;
-    arguments.d = memory + d;
-    return arguments;
-  };
-  using hopper::half::StepsOf;
-  const std::vector<Arguments> equal = {at(0, 0, 0), at(16, 32, 64), at(32, 64, 128)};
-  EXPECT_TRUE(StepsOf(equal).is_strided);
-  EXPECT_EQ(StepsOf(equal).b, 32);
-  EXPECT_FALSE(StepsOf(std::vector<Arguments>{equal[0]}).is_strided);
-  for (const Arguments& last : {at(48, 64, 128), at(32, 80, 128), at(32, 64, 160)}) {
-    EXPECT_FALSE(StepsOf(std::vector<Arguments>{equal[0], equal[1], last}).is_strided);
-  }
-  for (const Arguments& next : {at(0, 32, 64), at(8, 32, 64), at(16, 32, 8)}) {
-    EXPECT_FALSE(StepsOf(std::vector<Arguments>{equal[0], next}).is_strided);
-  }
-  EXPECT_FALSE(StepsOf(std::vector<Arguments>{equal[1], equal[0]}).is_strided);
 }
 
 // A batch of small problems takes tiles that fill the device together.
