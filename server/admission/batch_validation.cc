@@ -13,8 +13,6 @@ using absl::StrCat;
 // Strides have 64 bits and counts 24, so every size in bits fits.
 using Wide = unsigned __int128;
 
-constexpr std::uint64_t kMostProducts = 1 << 24;
-
 struct StridedOperand {
   absl::string_view field;  // of the stride
   absl::string_view operand;

@@ -94,6 +94,9 @@ struct PayloadChunk {
   absl::Span<const absl::string_view> pieces;
 };
 
+// The largest batch.count.
+inline constexpr std::uint64_t kMostProducts = 1 << 24;
+
 // As gemmd.v1.StridedBatch.
 struct BatchSpec {
   std::uint64_t count = 0;

@@ -76,6 +76,16 @@ def test_a_stack_of_a_is_its_rows(infer, client, random):
     assert same_bits(d, np.asarray(client.matmul(a, b, c=c)))
 
 
+@pytest.mark.parametrize(("model", "dtype"), REAL)
+@pytest.mark.parametrize("of_a", [(2, 3), ()])
+def test_a_stack_of_b_is_a_batch(infer, client, random, model, dtype, of_a):
+    a, b = numbers(random, (*of_a, 5, 7), dtype), numbers(random, (2, 3, 7, 4), dtype)
+    c = numbers(random, (2, 3, 5, 4), dtype)
+    d = infer(model, A=a, B=b, C=c).as_numpy("D")
+    assert d.shape == (2, 3, 5, 4)
+    assert same_bits(d, np.asarray(client.matmul(a, b, c=c)))
+
+
 @pytest.mark.parametrize("dtype", ["f8", "f4", "f2", bfloat16])
 def test_operands_that_stay(infer, client, random, dtype):
     w, a = numbers(random, (30, 17), dtype), numbers(random, (5, 30), dtype)

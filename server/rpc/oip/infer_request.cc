@@ -37,13 +37,14 @@ struct Tensor {
   DataType type = DataType::kF32;
   std::uint64_t rows = 0;
   std::uint64_t columns = 0;
+  std::uint64_t matrices = 1;  // of so many rows and columns
   std::optional<SharedTensor> shared;
   absl::Span<const absl::string_view> pieces;  // its bytes, where it is not shared
 
   bool is_there() const { return wire != nullptr; }
   std::string shape_text() const { return ShapeText(wire->shape()); }
-  std::uint64_t elements() const { return rows * columns; }
-  Wide bytes() const { return Wide{elements()} * static_cast<Wide>(SizeBits(type)) / 8; }
+  Wide elements() const { return Wide{matrices} * rows * columns; }
+  Wide bytes() const { return elements() * static_cast<Wide>(SizeBits(type)) / 8; }
 };
 
 std::string Called(InferInput input) { return StrCat("input '", Name(input), "'"); }
@@ -228,30 +229,82 @@ class Mapper {
     return absl::OkStatus();
   }
 
-  absl::Status CheckB() {
-    if (of(InferInput::kB).wire->shape_size() > 2) {
-      return ShapeError(InferInput::kB,
-                        "it must have 2 dimensions: B is one matrix for all rows of A. Multiply a "
-                        "stack of B by a request for each of its matrices, of which one "
-                        "ModelStreamInfer carries many at a time");
+  // The dimensions before those of a matrix.
+  absl::Span<const std::int64_t> StackOf(InferInput input) const {
+    const auto& shape = inputs_[static_cast<std::size_t>(input)].wire->shape();
+    return absl::MakeConstSpan(shape.data(), static_cast<std::size_t>(shape.size() - 2));
+  }
+
+  // A stack of matrices that `products` take one by one, or one that all share.
+  void SetStack(InferInput input, std::uint64_t products) {
+    Tensor& tensor = of(input);
+    const auto& shape = tensor.wire->shape();
+    tensor.rows = static_cast<std::uint64_t>(shape[shape.size() - 2]);
+    tensor.columns = static_cast<std::uint64_t>(shape[shape.size() - 1]);
+    tensor.matrices = StackOf(input).empty() ? 1 : products;
+  }
+
+  // A product for each matrix of B, of each matrix of A or of one.
+  absl::Status SetProducts() {
+    const absl::Span<const std::int64_t> stack = StackOf(InferInput::kB);
+    if (!StackOf(InferInput::kA).empty() && StackOf(InferInput::kA) != stack) {
+      return ShapeError(InferInput::kA,
+                        StrCat("B is a stack of shape [", absl::StrJoin(stack, ","),
+                               "], and A must be one of as many matrices, or one matrix"));
     }
-    if (absl::Status s = CheckDimensions(InferInput::kB, 2, 2); !s.ok()) return s;
-    return SetMatrix(InferInput::kB);
+    std::uint64_t products = 1;
+    for (const std::int64_t each : stack) {
+      products *= static_cast<std::uint64_t>(each);
+      if (products < 1 || products > kMostProducts) {
+        return ShapeError(InferInput::kB,
+                          StrCat("it must be a stack of 1 to ", kMostProducts, " matrices"));
+      }
+    }
+    for (const InferInput each : {InferInput::kAScale, InferInput::kBScale}) {
+      if (!of(each).is_there()) continue;
+      return InvalidArgumentError(StrCat(Called(each), " comes, and ", Called(InferInput::kB),
+                                         " is a stack; scales are those of one product"));
+    }
+    SetStack(InferInput::kA, products);
+    SetStack(InferInput::kB, products);
+    products_ = products;
+    return absl::OkStatus();
+  }
+
+  absl::Status SetOperands() {
+    const bool has_b = of(InferInput::kB).is_there();
+    absl::Status status = CheckDimensions(InferInput::kA, 2, kMostDimensions);
+    if (status.ok() && has_b) status = CheckDimensions(InferInput::kB, 2, kMostDimensions);
+    if (!status.ok()) return status;
+    if (has_b && !StackOf(InferInput::kB).empty()) return SetProducts();
+    // A stack of matrices A by one B is one of their rows, which a transposed A is not.
+    if (call().transpose_a) status = CheckDimensions(InferInput::kA, 2, 2);
+    if (status.ok()) status = SetMatrix(InferInput::kA);
+    if (!status.ok()) return status;
+    if (has_b) return SetMatrix(InferInput::kB);
+    of(InferInput::kB).rows = model_.resident->rows;
+    of(InferInput::kB).columns = model_.resident->columns;
+    return absl::OkStatus();
+  }
+
+  // D's: A's rows as they come, or a stack's matrices.
+  void SetAnswerShape() {
+    auto& shape = product_.answer.shape;
+    const auto& of_a = of(InferInput::kA).wire->shape();
+    if (products_.has_value()) {
+      const absl::Span<const std::int64_t> stack = StackOf(InferInput::kB);
+      shape.assign(stack.begin(), stack.end());
+      shape.push_back(static_cast<std::int64_t>(m_));
+    } else if (call().transpose_a) {
+      shape = {of_a[1]};
+    } else {
+      shape.assign(of_a.begin(), of_a.end() - 1);
+    }
+    shape.push_back(static_cast<std::int64_t>(n_));
   }
 
   absl::Status CheckShapes() {
-    // A stack of matrices A is one of their rows, which a transposed A is not.
-    const int most = call().transpose_a ? 2 : kMostDimensions;
-    absl::Status status = CheckDimensions(InferInput::kA, 2, most);
-    if (status.ok()) status = SetMatrix(InferInput::kA);
-    if (!status.ok()) return status;
-    if (of(InferInput::kB).is_there()) {
-      status = CheckB();
-      if (!status.ok()) return status;
-    } else {
-      of(InferInput::kB).rows = model_.resident->rows;
-      of(InferInput::kB).columns = model_.resident->columns;
-    }
+    if (absl::Status s = SetOperands(); !s.ok()) return s;
     const Tensor& a = of(InferInput::kA);
     const Tensor& b = of(InferInput::kB);
     m_ = call().transpose_a ? a.columns : a.rows;
@@ -263,14 +316,7 @@ class Mapper {
                         StrCat("op(A) is ", m_, " x ", k, " and op(B) is ", inner_of_b, " x ", n_,
                                ": the inner dimensions must be equal"));
     }
-    auto& shape = product_.answer.shape;
-    const auto& of_a = a.wire->shape();
-    if (call().transpose_a) {
-      shape = {of_a[1]};
-    } else {
-      shape.assign(of_a.begin(), of_a.end() - 1);
-    }
-    shape.push_back(static_cast<std::int64_t>(n_));
+    SetAnswerShape();
     for (auto check :
          {&Mapper::CheckC, &Mapper::CheckBias, &Mapper::CheckAScale, &Mapper::CheckBScale}) {
       if (absl::Status s = (this->*check)(); !s.ok()) return s;
@@ -292,6 +338,7 @@ class Mapper {
     }
     c.rows = m_;
     c.columns = n_;
+    c.matrices = products_.value_or(1);
     return absl::OkStatus();
   }
 
@@ -431,8 +478,8 @@ class Mapper {
     }
     if (elements != tensor.elements()) {
       return InvalidArgumentError(StrCat(Called(input), " has ", elements, " elements in ", field,
-                                         "; its shape ", tensor.shape_text(), " takes ",
-                                         tensor.elements()));
+                                         "; its shape ", tensor.shape_text(),
+                                         " takes another number"));
     }
     if (tensor.type == DataType::kF64) return RawOf<double>(contents.fp64_contents());
     if (tensor.type == DataType::kF32) return RawOf<float>(contents.fp32_contents());
@@ -502,7 +549,21 @@ class Mapper {
     }
     status.Update(MapOperand(InferInput::kC, OperandName::kC, &call().c));
     status.Update(MapOperand(InferInput::kBias, OperandName::kBias, &call().bias));
+    if (products_.has_value()) MapStack();
     return status;
+  }
+
+  // Matrices of a stack follow each other.
+  void MapStack() {
+    const auto stride = [this](InferInput input) {
+      const Tensor& tensor = of(input);
+      return tensor.matrices == 1 ? 0 : tensor.rows * tensor.columns;
+    };
+    BatchSpec& batch = call().batch.emplace();
+    batch.count = *products_;
+    batch.a_stride = stride(InferInput::kA);
+    batch.b_stride = stride(InferInput::kB);
+    batch.c_stride = stride(InferInput::kC);
   }
 
   absl::Status MapOutputs() {
@@ -520,7 +581,8 @@ class Mapper {
       absl::Status s = ReadTensorParameters("output 'D'", output.parameters(), &shared);
       if (!s.ok()) return s;
     }
-    const Wide bytes = Wide{m_} * Wide{n_} * static_cast<Wide>(SizeBits(output_)) / 8;
+    const Wide bytes =
+        Wide{products_.value_or(1)} * m_ * n_ * static_cast<Wide>(SizeBits(output_)) / 8;
     if (shared.has_value()) return MapSharedOutput(bytes);
     if (bytes <= limits_.result_bytes) return absl::OkStatus();
     return InvalidArgumentError(
@@ -555,6 +617,7 @@ class Mapper {
   DataType output_ = DataType::kF32;
   std::uint64_t m_ = 0;
   std::uint64_t n_ = 0;
+  std::optional<std::uint64_t> products_;  // absent: one
 };
 
 }  // namespace

@@ -278,15 +278,73 @@ TEST_F(InferRequestTest, ScalesLieBehindTheirMatrix) {
   EXPECT_THAT(Refusal(Matmul(DataType::kInt8)), HasSubstr("must come as input 'A' does"));
 }
 
-// numpy.matmul would multiply each A by its B.
-TEST_F(InferRequestTest, AStackOfBIsRefusedAndSaysWhatWorks) {
+// As numpy.matmul multiplies each A by its B.
+TEST_F(InferRequestTest, AStackOfBIsABatch) {
+  Add("A", {2, 5, 4, 3}, std::string(480, 'a'));
+  Add("B", {2, 5, 3, 1}, std::string(120, 'b'));
+  Add("C", {2, 5, 4, 1}, std::string(160, 'c'));
+  Add("BIAS", {1}, "bias");
+  const absl::StatusOr<InferProduct> product = Map();
+  ASSERT_TRUE(product.ok()) << product.status();
+  const MatmulCall& call = product->call;
+  EXPECT_EQ(call.a->data.rows, 4U);
+  EXPECT_EQ(call.a->data.columns, 3U);
+  ASSERT_TRUE(call.batch.has_value());
+  EXPECT_EQ(call.batch->count, 10U);
+  EXPECT_EQ(call.batch->a_stride, 12U);
+  EXPECT_EQ(call.batch->b_stride, 3U);
+  EXPECT_EQ(call.batch->c_stride, 4U);
+  EXPECT_EQ(call.batch->bias_stride, 0U);
+  EXPECT_EQ(product->answer.shape, (std::vector<std::int64_t>{2, 5, 4, 1}));
+}
+
+// A transposed one too.
+TEST_F(InferRequestTest, AStackOfBMayShareA) {
+  Add("A", {3, 4}, std::string(48, 'a'));
+  Add("B", {7, 3, 2}, std::string(168, 'b'));
+  (*request_.mutable_parameters())["transpose_a"].set_bool_param(true);
+  const absl::StatusOr<InferProduct> product = Map();
+  ASSERT_TRUE(product.ok()) << product.status();
+  EXPECT_EQ(product->call.batch->count, 7U);
+  EXPECT_EQ(product->call.batch->a_stride, 0U);
+  EXPECT_EQ(product->call.batch->b_stride, 6U);
+  EXPECT_EQ(product->answer.shape, (std::vector<std::int64_t>{7, 4, 2}));
+}
+
+TEST_F(InferRequestTest, AStackOfBThatFitsNoAIsRefused) {
   Add("A", {2, 1, 3}, std::string(24, 'a'));
-  Add("B", {2, 3, 1}, std::string(24, 'b'));
-  EXPECT_EQ(
-      Refusal(),
-      "unexpected shape [2,3,1] of input 'B' for model \"matmul\"; it must have 2 dimensions: "
-      "B is one matrix for all rows of A. Multiply a stack of B by a request for each of its "
-      "matrices, of which one ModelStreamInfer carries many at a time");
+  Add("B", {3, 3, 1}, std::string(36, 'b'));
+  EXPECT_EQ(Refusal(),
+            "unexpected shape [2,1,3] of input 'A' for model \"matmul\"; B is a stack of shape "
+            "[3], and A must be one of as many matrices, or one matrix");
+}
+
+TEST_F(InferRequestTest, AStackOfBIsBounded) {
+  Add("A", {1, 1}, "aaaa");
+  Add("B", {4097, 4096, 1, 1}, "");
+  EXPECT_EQ(Refusal(),
+            "unexpected shape [4097,4096,1,1] of input 'B' for model \"matmul\"; it must be a "
+            "stack of 1 to 16777216 matrices");
+  request_.mutable_inputs(1)->set_shape(1, 0);
+  EXPECT_THAT(Refusal(), HasSubstr("it must be a stack of 1 to 16777216 matrices"));
+}
+
+TEST_F(InferRequestTest, AStackOfBHasNoScales) {
+  Add("A", {1, 2}, "aa");
+  Add("B", {3, 2, 1}, "bbbbbb");
+  Add("B_SCALE", {1}, "bbbb");
+  for (auto& input : *request_.mutable_inputs()) {
+    input.set_datatype(input.name() == "B_SCALE" ? "FP32" : "INT8");
+  }
+  EXPECT_EQ(Refusal(Matmul(DataType::kInt8)),
+            "input 'B_SCALE' comes, and input 'B' is a stack; scales are those of one product");
+}
+
+TEST_F(InferRequestTest, AStackOfBHasAllItsBytes) {
+  Add("A", {2, 1, 3}, std::string(24, 'a'));
+  Add("B", {2, 3, 1}, std::string(12, 'b'));
+  EXPECT_THAT(Refusal(), HasSubstr("unexpected byte size 12 of input 'B'; shape [2,3,1] of FP32 "
+                                   "takes 24"));
 }
 
 TEST_F(InferRequestTest, AResultThatNoAnswerCarriesIsRefused) {
