@@ -67,7 +67,6 @@ struct Tiny {
   using Numbers = Numbers_;
   static constexpr int kTileRows = Numbers::kRows * kBlock;
   static constexpr int kTileColumns = Numbers::kColumns * kBlock;
-  static constexpr std::uint32_t kTilesOfBlock = kWarps;
   static constexpr std::uint32_t kSharedBytes = 0;
 
   template <Reading kOfA, Reading kOfB>
