@@ -64,7 +64,7 @@ class Servers {
   // Names of all that are known now, in the order in which they were given.
   std::vector<std::string> names() const;
   std::vector<ServerState> states() const;
-  // That one; without a name all of them.
+  // The names of the servers that a call goes to: `server`, or if it is empty all that are known.
   std::vector<std::string> NamesOf(const std::string& server) const;
   // Waits that long.
   void Wait(absl::Duration delay) const;

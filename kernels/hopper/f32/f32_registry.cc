@@ -96,7 +96,7 @@ class F32Entry final : public hopper::TiledKernel<Tiling> {
     if (!hopper::small::TakesBatch(problem, problems)) {
       return Kernel::PredictedBatchUs(problem, config, problems, device);
     }
-    return hopper::small::PredictedUs(problem, problems, device, kEmulatedMacsPerUs);
+    return hopper::small::PredictedUs(problem, problems, device);
   }
 
   absl::Status LaunchBatch(const Problem& problem, const Config& config,

@@ -66,7 +66,7 @@ double TilingEntry::PredictedUs(const Problem& problem, const Config& config,
 double TilingEntry::PredictedBatchUs(const Problem& problem, const Config& config,
                                      std::int64_t problems, const DeviceTraits& device) const {
   if (IsOfSmallProducts(problem, problems)) {
-    return small::PredictedUs(problem, problems, device, emulated_macs_per_us_);
+    return small::PredictedUs(problem, problems, device);
   }
   if (problems > 1 && !TakesBatches(tiling_)) {
     return Kernel::PredictedBatchUs(problem, config, problems, device);

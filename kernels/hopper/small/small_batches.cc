@@ -6,26 +6,29 @@
 namespace gemmd::hopper::small {
 namespace {
 
-// The largest M and N that are quicker here, even if a batch has two products, and a
-// multiprocessor's cycles for a stage of a warp's tile of 32 x 32 (an H200;
+// Limits of M and N up to which kFew products and more are quicker here, and up to which two are;
+// and a multiprocessor's cycles for a stage of a warp's tile of 32 x 32 (an H200;
 // docs/benchmarks/stacks.md).
 struct Measured {
   std::int64_t largest;
+  std::int64_t largest_of_two;
   std::int64_t stage_k;
   double stage_cycles;
+  double emulated_macs_per_us;  // by one core
 };
 
 Measured MeasuredOf(DataType type) {
   switch (NumbersOf(type)) {
     case kF32Numbers:
-      return {512, 32, 405};
+      return {512, 256, 32, 405, 12};
     case kF64Numbers:
-      return {512, 16, 175};
+      return {512, 16, 16, 175, 100};
     default:
-      return {64, 64, 320};
+      return {64, 64, 64, 320, 100};
   }
 }
 
+constexpr std::int64_t kFew = 4;
 constexpr double kCyclesPerUs = 1750;
 constexpr double kLaunchUs = 1.5;
 constexpr double kTinyShare = 0.35;    // of a tile's cycles, up to 16 x 16
@@ -53,17 +56,18 @@ int NumbersOf(DataType type) {
 }
 
 bool TakesBatch(const Problem& problem, std::int64_t problems) {
-  return problems > 1 && problem.k <= kLargestK &&
-         std::max(problem.m, problem.n) <= MeasuredOf(problem.a.type).largest;
+  const Measured measured = MeasuredOf(problem.a.type);
+  const std::int64_t size = std::max(problem.m, problem.n);
+  return problems >= (size <= measured.largest_of_two ? 2 : kFew) && size <= measured.largest &&
+         problem.k <= kLargestK;
 }
 
-double PredictedUs(const Problem& problem, std::int64_t problems, const DeviceTraits& device,
-                   double emulated_macs_per_us) {
+double PredictedUs(const Problem& problem, std::int64_t problems, const DeviceTraits& device) {
   const Measured measured = MeasuredOf(problem.a.type);
   const auto count = static_cast<double>(problems);
   const auto tiles = static_cast<double>(Tiles(problem));
   if (device.kind == DeviceKind::kEmulated) {
-    return count * tiles * 1024 * static_cast<double>(problem.k) / emulated_macs_per_us;
+    return count * tiles * 1024 * static_cast<double>(problem.k) / measured.emulated_macs_per_us;
   }
   const double stages =
       std::ceil(static_cast<double>(problem.k) / static_cast<double>(measured.stage_k));

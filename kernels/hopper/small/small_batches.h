@@ -15,9 +15,7 @@ int NumbersOf(DataType type);
 // takes the problem; its type is one of NumbersOf().
 bool TakesBatch(const Problem& problem, std::int64_t problems);
 
-// Predicts the time of a batch that TakesBatch(), in microseconds. `emulated_macs_per_us`: the rate
-// at which one core emulates the family.
-double PredictedUs(const Problem& problem, std::int64_t problems, const DeviceTraits& device,
-                   double emulated_macs_per_us);
+// Predicts the time of a batch that TakesBatch(), in microseconds.
+double PredictedUs(const Problem& problem, std::int64_t problems, const DeviceTraits& device);
 
 }  // namespace gemmd::hopper::small

@@ -48,18 +48,46 @@ inline Arena MakeArena(std::uint64_t plane_bytes, int problems, Spacing spacing)
   return arena;
 }
 
-struct HopperBatch {
-  HopperBatch(const HopperCase& c, int problems, Spacing spacing)
-      : problem(MakeHopperProblem(c)),
-        count(problems),
+// The planes of a batch's problems, in an arena for each operand.
+struct BatchArenas {
+  // `problem`: of each of them.
+  BatchArenas(const Problem& problem, int problems, Spacing spacing)
+      : count(problems),
         a(MakeArena(problem.a.size_bytes(), problems, spacing)),
         b(MakeArena(problem.b.size_bytes(), problems, spacing)),
         c_plane(MakeArena(problem.c.size_bytes(), problems, spacing)),
-        bias(MakeArena(static_cast<std::uint64_t>(c.n) * 4, problems, spacing)),
+        bias(MakeArena(static_cast<std::uint64_t>(problem.n) * 8, problems, spacing)),
         d(MakeArena(problem.d.size_bytes(), problems, spacing)) {
     if (spacing == Spacing::kSharedA) {
       a.offsets.assign(static_cast<std::size_t>(problems), a.offsets[0]);
     }
+  }
+
+  // Returns the arguments with the arenas at these addresses.
+  std::vector<Arguments> At(const void* a_at, const void* b_at, const void* c_at,
+                            const void* bias_at, void* d_at) const {
+    std::vector<Arguments> all(static_cast<std::size_t>(count));
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      all[i].a = static_cast<const char*>(a_at) + a.offsets[i];
+      all[i].b = static_cast<const char*>(b_at) + b.offsets[i];
+      all[i].c = static_cast<const char*>(c_at) + c_plane.offsets[i];
+      all[i].bias = static_cast<const char*>(bias_at) + bias.offsets[i];
+      all[i].d = static_cast<char*>(d_at) + d.offsets[i];
+    }
+    return all;
+  }
+
+  int count;
+  Arena a;
+  Arena b;
+  Arena c_plane;
+  Arena bias;
+  Arena d;
+};
+
+struct HopperBatch : BatchArenas {
+  HopperBatch(const HopperCase& c, int problems, Spacing spacing)
+      : BatchArenas(MakeHopperProblem(c), problems, spacing), problem(MakeHopperProblem(c)) {
     std::mt19937 random(7);
     Fill(&a, problem.a.type, problem.a.size_bytes(), &random);
     Fill(&b, problem.b.type, problem.b.size_bytes(), &random);
@@ -95,27 +123,7 @@ struct HopperBatch {
     }
   }
 
-  // Returns the arguments with the arenas at these addresses.
-  std::vector<Arguments> At(const void* a_at, const void* b_at, const void* c_at,
-                            const void* bias_at, void* d_at) const {
-    std::vector<Arguments> all(static_cast<std::size_t>(count));
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      all[i].a = static_cast<const char*>(a_at) + a.offsets[i];
-      all[i].b = static_cast<const char*>(b_at) + b.offsets[i];
-      all[i].c = static_cast<const char*>(c_at) + c_plane.offsets[i];
-      all[i].bias = static_cast<const char*>(bias_at) + bias.offsets[i];
-      all[i].d = static_cast<char*>(d_at) + d.offsets[i];
-    }
-    return all;
-  }
-
   Problem problem;
-  int count;
-  Arena a;
-  Arena b;
-  Arena c_plane;
-  Arena bias;
-  Arena d;
 };
 
 }  // namespace gemmd::testing

@@ -12,48 +12,13 @@
 #include <string>
 #include <vector>
 
+#include "tests/kernels/hopper/half/batch_on_gpu.h"
 #include "tests/kernels/hopper/half/hopper_batch.h"
 #include "tests/kernels/mma/gpu_matrix.h"
 #include "tests/testing/h200.h"
 
 namespace gemmd::testing {
 namespace {
-
-// A batch's arenas on the GPU.
-class OnGpu {
- public:
-  explicit OnGpu(HopperBatch* batch)
-      : batch_(*batch),
-        a_(batch->a.size()),
-        b_(batch->b.size()),
-        c_(batch->c_plane.size()),
-        bias_(batch->bias.size()),
-        d_(batch->d.size()) {
-    a_.Put(batch->a.data());
-    b_.Put(batch->b.data());
-    c_.Put(batch->c_plane.data());
-    bias_.Put(batch->bias.data());
-    d_.Put(batch->d.data());
-  }
-
-  std::vector<Arguments> arguments() {
-    return batch_.At(a_.data(), b_.data(), c_.data(), bias_.data(), d_.data());
-  }
-  void Poison() { d_.Put(batch_.d.data()); }
-  std::vector<unsigned char> Result() const {
-    std::vector<unsigned char> bytes(d_.bytes());
-    d_.Get(bytes.data());
-    return bytes;
-  }
-
- private:
-  HopperBatch& batch_;
-  GpuMatrix a_;
-  GpuMatrix b_;
-  GpuMatrix c_;
-  GpuMatrix bias_;
-  GpuMatrix d_;
-};
 
 absl::Status LaunchOneByOne(const Kernel& kernel, const Problem& problem, const Config& config,
                             const std::vector<Arguments>& batch, const LaunchTarget& target) {
@@ -81,7 +46,7 @@ int Check() {
     for (const Spacing spacing : {Spacing::kEqual, Spacing::kScattered, Spacing::kSharedA}) {
       for (const int problems : {2, 33, 70}) {
         HopperBatch batch(each, problems, spacing);
-        OnGpu gpu(&batch);
+        BatchOnGpu gpu(&batch);
         std::vector<unsigned char> expected;
         for (const char* name : kHopperEntries) {
           const Kernel& kernel = *BuiltinRegistry().Find(name);
@@ -168,7 +133,7 @@ void Time() {
       double us[3] = {};
       for (const Spacing spacing : {Spacing::kEqual, Spacing::kScattered}) {
         HopperBatch batch(each, row.problems, spacing);
-        OnGpu gpu(&batch);
+        BatchOnGpu gpu(&batch);
         const std::vector<Arguments> arguments = gpu.arguments();
         if (spacing == Spacing::kEqual) {
           us[0] = MedianUs(

@@ -41,18 +41,9 @@ inline Problem MakeSmallProblem(const SmallCase& c) {
   return problem;
 }
 
-struct SmallBatch {
+struct SmallBatch : BatchArenas {
   SmallBatch(const SmallCase& c, int problems, Spacing spacing)
-      : problem(MakeSmallProblem(c)),
-        count(problems),
-        a(MakeArena(problem.a.size_bytes(), problems, spacing)),
-        b(MakeArena(problem.b.size_bytes(), problems, spacing)),
-        c_plane(MakeArena(problem.c.size_bytes(), problems, spacing)),
-        bias(MakeArena(static_cast<std::uint64_t>(c.n) * 8, problems, spacing)),
-        d(MakeArena(problem.d.size_bytes(), problems, spacing)) {
-    if (spacing == Spacing::kSharedA) {
-      a.offsets.assign(static_cast<std::size_t>(problems), a.offsets[0]);
-    }
+      : BatchArenas(MakeSmallProblem(c), problems, spacing), problem(MakeSmallProblem(c)) {
     std::mt19937_64 random(11);
     Fill(&a, problem.a, &random);
     Fill(&b, problem.b, &random);
@@ -87,27 +78,7 @@ struct SmallBatch {
     }
   }
 
-  // Returns the arguments with the arenas at these addresses.
-  std::vector<Arguments> At(const void* a_at, const void* b_at, const void* c_at,
-                            const void* bias_at, void* d_at) const {
-    std::vector<Arguments> all(static_cast<std::size_t>(count));
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      all[i].a = static_cast<const char*>(a_at) + a.offsets[i];
-      all[i].b = static_cast<const char*>(b_at) + b.offsets[i];
-      all[i].c = static_cast<const char*>(c_at) + c_plane.offsets[i];
-      all[i].bias = static_cast<const char*>(bias_at) + bias.offsets[i];
-      all[i].d = static_cast<char*>(d_at) + d.offsets[i];
-    }
-    return all;
-  }
-
   Problem problem;
-  int count;
-  Arena a;
-  Arena b;
-  Arena c_plane;
-  Arena bias;
-  Arena d;
 };
 
 // A kernel that takes the problem by default, whose bits a batch has; null where there is none.

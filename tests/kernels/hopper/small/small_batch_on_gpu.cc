@@ -1,7 +1,8 @@
 // Batches of small products on this machine's GPU. Not a test: it needs one.
 //   check   every case of the test: the bits of launches one by one
 //   time    batches of squares beside cublasGemmStridedBatchedEx, device time by graphs
-// Without arguments: both. LD_LIBRARY_PATH names the folder of libcublas.so.13. Build with
+//   few     batches of few products beside launches one by one, which TakesBatch() is held to
+// Without arguments: all of them. LD_LIBRARY_PATH names the folder of libcublas.so.13. Build with
 //   bazel build --config=h200 --config=opt //tests/kernels/hopper/small:small_batch_on_gpu
 #include <cublas_v2.h>
 #include <cuda_runtime.h>
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "kernels/gemm.h"
+#include "tests/kernels/hopper/half/batch_on_gpu.h"
 #include "tests/kernels/hopper/small/small_batch.h"
 #include "tests/kernels/mma/gpu_matrix.h"
 #include "tests/testing/h200.h"
@@ -29,47 +31,11 @@ void CheckStatus(const absl::Status& status) {
   std::exit(1);
 }
 
-// A batch's arenas on the GPU.
-class OnGpu {
- public:
-  explicit OnGpu(SmallBatch* batch)
-      : batch_(*batch),
-        a_(batch->a.size()),
-        b_(batch->b.size()),
-        c_(batch->c_plane.size()),
-        bias_(batch->bias.size()),
-        d_(batch->d.size()) {
-    a_.Put(batch->a.data());
-    b_.Put(batch->b.data());
-    c_.Put(batch->c_plane.data());
-    bias_.Put(batch->bias.data());
-    Poison();
-  }
-
-  std::vector<Arguments> arguments() const {
-    return batch_.At(a_.data(), b_.data(), c_.data(), bias_.data(), d_.data());
-  }
-  void Poison() { d_.Put(batch_.d.data()); }
-  std::vector<unsigned char> Result() const {
-    std::vector<unsigned char> bytes(d_.bytes());
-    d_.Get(bytes.data());
-    return bytes;
-  }
-
- private:
-  SmallBatch& batch_;
-  GpuMatrix a_;
-  GpuMatrix b_;
-  GpuMatrix c_;
-  GpuMatrix bias_;
-  GpuMatrix d_;
-};
-
 bool HasBitsOfLaunchesOneByOne(const SmallCase& c, int problems, Spacing spacing) {
   SmallBatch batch(c, problems, spacing);
   const Kernel* const kernel = FamilyOf(batch.problem);
   if (kernel == nullptr) return true;
-  OnGpu gpu(&batch);
+  BatchOnGpu gpu(&batch);
   const Config config = kernel->Configure(batch.problem, H200());
   const GpuMatrix workspace(kernel->WorkspaceBytes(batch.problem, config) + 256);
   for (Arguments arguments : gpu.arguments()) {
@@ -204,34 +170,72 @@ void FillRandom(DataType type, std::mt19937_64* random, const GpuMatrix& matrix)
   }
 }
 
+// Squares with their planes on the GPU, one behind the other.
+class Squares {
+ public:
+  Squares(DataType type, int size, int problems, bool transpose_b, std::mt19937_64* random)
+      : problem_(MakeProblem(size, size, size, type, type, false, transpose_b)),
+        plan_(PlanOf(problem_, problems)),
+        a_(problem_.d.size_bytes() * static_cast<std::uint64_t>(problems)),
+        b_(a_.bytes()),
+        d_(a_.bytes()),
+        workspace_(plan_.kernel->WorkspaceBytes(problem_, plan_.config) + 256),
+        batch_(static_cast<std::size_t>(problems)) {
+    FillRandom(type, random, a_);
+    FillRandom(type, random, b_);
+    for (std::size_t i = 0; i < batch_.size(); ++i) {
+      const std::uint64_t at = i * problem_.d.size_bytes();
+      batch_[i].a = static_cast<char*>(a_.data()) + at;
+      batch_[i].b = static_cast<char*>(b_.data()) + at;
+      batch_[i].d = static_cast<char*>(d_.data()) + at;
+      batch_[i].workspace = workspace_.data();
+    }
+  }
+
+  const Plan& plan() const { return plan_; }
+  const GpuMatrix& a() const { return a_; }
+  const GpuMatrix& b() const { return b_; }
+  const GpuMatrix& d() const { return d_; }
+
+  void Launch(cudaStream_t stream) const {
+    CheckStatus(plan_.kernel->LaunchBatch(problem_, plan_.config, batch_, TargetOf(stream)));
+  }
+  void LaunchOneByOne(cudaStream_t stream) const {
+    for (const Arguments& arguments : batch_) {
+      CheckStatus(plan_.kernel->Launch(problem_, plan_.config, arguments, TargetOf(stream)));
+    }
+  }
+
+ private:
+  static Plan PlanOf(const Problem& problem, int problems) {
+    const absl::StatusOr<Plan> plan =
+        Select(BuiltinRegistry(), problem, H200(), {}, nullptr, problems);
+    CheckStatus(plan.status());
+    return *plan;
+  }
+  static LaunchTarget TargetOf(cudaStream_t stream) {
+    LaunchTarget target;
+    target.stream = stream;
+    return target;
+  }
+
+  const Problem problem_;
+  const Plan plan_;
+  const GpuMatrix a_;
+  const GpuMatrix b_;
+  const GpuMatrix d_;
+  const GpuMatrix workspace_;
+  std::vector<Arguments> batch_;
+};
+
 void TimeRow(const Cublas& cublas, cudaStream_t stream, DataType type, int size, int problems,
              bool transpose_b, std::mt19937_64* random) {
-  const Problem problem = MakeProblem(size, size, size, type, type, false, transpose_b);
-  const absl::StatusOr<Plan> plan =
-      Select(BuiltinRegistry(), problem, H200(), {}, nullptr, problems);
-  CheckStatus(plan.status());
-  const std::uint64_t bytes = problem.d.size_bytes();
-  const GpuMatrix a(bytes * problems);
-  const GpuMatrix b(bytes * problems);
-  const GpuMatrix d(bytes * problems);
-  FillRandom(type, random, a);
-  FillRandom(type, random, b);
-  const GpuMatrix workspace(plan->kernel->WorkspaceBytes(problem, plan->config) + 256);
-  std::vector<Arguments> batch(static_cast<std::size_t>(problems));
-  for (std::size_t i = 0; i < batch.size(); ++i) {
-    batch[i].a = static_cast<char*>(a.data()) + i * bytes;
-    batch[i].b = static_cast<char*>(b.data()) + i * bytes;
-    batch[i].d = static_cast<char*>(d.data()) + i * bytes;
-    batch[i].workspace = workspace.data();
-  }
-  LaunchTarget target;
-  target.stream = stream;
+  const Squares squares(type, size, problems, transpose_b, random);
   double us[2] = {};
-  const auto ours = [&] {
-    CheckStatus(plan->kernel->LaunchBatch(problem, plan->config, batch, target));
-  };
+  const auto ours = [&] { squares.Launch(stream); };
   const auto theirs = [&] {
-    cublas.Multiply(type, size, transpose_b, problems, a.data(), b.data(), d.data());
+    cublas.Multiply(type, size, transpose_b, problems, squares.a().data(), squares.b().data(),
+                    squares.d().data());
   };
   const bool is_first = (*random)() % 2 == 0;
   if (is_first) us[0] = MedianUs(stream, ours);
@@ -239,8 +243,27 @@ void TimeRow(const Cublas& cublas, cudaStream_t stream, DataType type, int size,
   if (!is_first) us[0] = MedianUs(stream, ours);
   std::printf("%-4s %5d of %3d cubed, B %s  %8.2f  cuBLAS %8.2f  %.2f  expected %8.2f  %s\n",
               Name(type).data(), problems, size, transpose_b ? "N x K" : "K x N", us[0], us[1],
-              us[1] / us[0], plan->predicted_us, plan->kernel->traits().name.c_str());
+              us[1] / us[0], squares.plan().predicted_us,
+              squares.plan().kernel->traits().name.c_str());
   std::fflush(stdout);
+}
+
+void TimeFew() {
+  cudaStream_t stream;
+  CheckCuda(cudaStreamCreate(&stream), "stream");
+  std::mt19937_64 random(5);
+  std::printf("us a batch, of launches one by one, and their ratio\n");
+  for (const DataType type : {DataType::kBf16, DataType::kF32, DataType::kF64}) {
+    for (const int size : {16, 64, 128, 256, 512}) {
+      for (const int problems : {2, 4, 16}) {
+        const Squares squares(type, size, problems, false, &random);
+        const double us = MedianUs(stream, [&] { squares.Launch(stream); });
+        const double one_by_one = MedianUs(stream, [&] { squares.LaunchOneByOne(stream); });
+        std::printf("%-4s %5d of %3d cubed  %8.2f  one by one %8.2f  %.2f\n", Name(type).data(),
+                    problems, size, us, one_by_one, one_by_one / us);
+      }
+    }
+  }
 }
 
 void Time() {
@@ -289,5 +312,6 @@ int main(int argc, char** argv) {
   if (only.empty() || only == "check") failures += gemmd::testing::Check();
   std::fflush(stdout);
   if (only.empty() || only == "time") gemmd::testing::Time();
+  if (only.empty() || only == "few") gemmd::testing::TimeFew();
   return failures == 0 ? 0 : 1;
 }

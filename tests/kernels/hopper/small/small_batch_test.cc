@@ -71,7 +71,7 @@ TEST_P(SmallBatches, GiveEachProductItsBits) {
   int which = 0;
   for (const SmallCase& c : SmallCases(GetParam())) {
     const Spacing spacings[] = {Spacing::kEqual, Spacing::kScattered, Spacing::kSharedA};
-    ExpectBitsOfLaunchesOneByOne(c, 2 + which % 5, spacings[which % 3]);
+    ExpectBitsOfLaunchesOneByOne(c, 4 + which % 5, spacings[which % 3]);
     ++which;
   }
 }
@@ -88,7 +88,7 @@ TEST_P(SmallBatches, ReadOperandsThatStartAnywhere) {
       c.gap = 0;
       c.k = c.m = 13;
     }
-    ExpectBitsOfLaunchesOneByOne(c, 3, Spacing::kScattered);
+    ExpectBitsOfLaunchesOneByOne(c, 4, Spacing::kScattered);
   }
 }
 
@@ -109,7 +109,7 @@ TEST_P(SmallBatches, RaiseNothingOnAnySeed) {
     c.transpose_b = seed % 2 == 0;
     c.transpose_a = seed % 3 == 0;
     ExpectBitsOfLaunchesOneByOne(
-        c, 3, Spacing::kEqual, [](SmallBatch*) {}, seed);
+        c, 4, Spacing::kEqual, [](SmallBatch*) {}, seed);
   }
 }
 
@@ -119,7 +119,7 @@ TEST_P(SmallBatches, TakeWhatIsNotFinite) {
     SmallCase c;
     c.type = c.d_type = GetParam();
     c.m = c.n = c.k = size;
-    ExpectBitsOfLaunchesOneByOne(c, 3, Spacing::kEqual, [&](SmallBatch* batch) {
+    ExpectBitsOfLaunchesOneByOne(c, 4, Spacing::kEqual, [&](SmallBatch* batch) {
       const std::int64_t bytes = SizeBits(c.type) / 8;
       const auto put = [&](Arena* arena, int problem, std::int64_t element, double value) {
         SmallBatch::Put(
@@ -147,9 +147,13 @@ TEST(SmallBatch, LeavesLargeProductsToTheirFamily) {
   };
   EXPECT_FALSE(takes(DataType::kF32, 16, 1));
   EXPECT_TRUE(takes(DataType::kF32, 16, 2));
-  EXPECT_TRUE(takes(DataType::kF32, 512, 2));
+  EXPECT_TRUE(takes(DataType::kF32, 256, 2));
+  EXPECT_FALSE(takes(DataType::kF32, 257, 3));
+  EXPECT_TRUE(takes(DataType::kF32, 512, 4));
   EXPECT_FALSE(takes(DataType::kF32, 513, 64));
-  EXPECT_TRUE(takes(DataType::kF64, 512, 2));
+  EXPECT_TRUE(takes(DataType::kF64, 16, 2));
+  EXPECT_FALSE(takes(DataType::kF64, 17, 3));
+  EXPECT_TRUE(takes(DataType::kF64, 512, 4));
   EXPECT_TRUE(takes(DataType::kBf16, 64, 2));
   EXPECT_FALSE(takes(DataType::kBf16, 65, 1000));
   const Problem long_sums = MakeProblem(16, 16, 2049, DataType::kF32, DataType::kF32);
