@@ -47,6 +47,11 @@ struct Tensor {
   Wide bytes() const { return elements() * static_cast<Wide>(SizeBits(type)) / 8; }
 };
 
+std::string NumberText(Wide number) {
+  constexpr Wide kMost = std::numeric_limits<std::uint64_t>::max();
+  return number > kMost ? "more than 2^64" : StrCat(static_cast<std::uint64_t>(number));
+}
+
 std::string Called(InferInput input) { return StrCat("input '", Name(input), "'"); }
 
 struct TypedField {
@@ -437,12 +442,9 @@ class Mapper {
   absl::Status CheckBytes(InferInput input, std::uint64_t bytes) {
     const Tensor& tensor = of(input);
     if (bytes == tensor.bytes()) return absl::OkStatus();
-    constexpr Wide kMost = std::numeric_limits<std::uint64_t>::max();
-    return InvalidArgumentError(
-        StrCat("unexpected byte size ", bytes, " of ", Called(input), "; shape ",
-               tensor.shape_text(), " of ", DatatypeName(tensor.type), " takes ",
-               tensor.bytes() > kMost ? "more than 2^64"
-                                      : StrCat(static_cast<std::uint64_t>(tensor.bytes()))));
+    return InvalidArgumentError(StrCat(
+        "unexpected byte size ", bytes, " of ", Called(input), "; shape ", tensor.shape_text(),
+        " of ", DatatypeName(tensor.type), " takes ", NumberText(tensor.bytes())));
   }
 
   absl::Status FindTypedBytes() {
@@ -478,8 +480,8 @@ class Mapper {
     }
     if (elements != tensor.elements()) {
       return InvalidArgumentError(StrCat(Called(input), " has ", elements, " elements in ", field,
-                                         "; its shape ", tensor.shape_text(),
-                                         " takes another number"));
+                                         "; its shape ", tensor.shape_text(), " takes ",
+                                         NumberText(tensor.elements())));
     }
     if (tensor.type == DataType::kF64) return RawOf<double>(contents.fp64_contents());
     if (tensor.type == DataType::kF32) return RawOf<float>(contents.fp32_contents());
