@@ -225,6 +225,17 @@ TEST_F(InferRequestTest, HalfTypesHaveNoTypedContents) {
   EXPECT_THAT(Refusal(Matmul(DataType::kBf16)), HasSubstr("no typed contents for it"));
 }
 
+TEST_F(InferRequestTest, TooFewTypedContentsAreToldHowManyThereMustBe) {
+  for (const char* name : {"A", "B"}) {
+    auto* const input = request_.add_inputs();
+    input->set_name(name);
+    input->set_datatype("FP32");
+    for (const int size : {3, 1, 1}) input->add_shape(size);
+    input->mutable_contents()->add_fp32_contents(1);
+  }
+  EXPECT_EQ(Refusal(), "input 'A' has 1 elements in fp32_contents; its shape [3,1,1] takes 3");
+}
+
 TEST_F(InferRequestTest, SharedTensorsAreOfTheCallersRegion) {
   AddShared("A", {2, 2}, "FP32", 16);
   AddShared("B", {2, 2}, "FP32", 16, 80);
