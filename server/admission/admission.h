@@ -42,6 +42,7 @@ struct Offer {
   ServedDevice served;
   Problem problem;  // as it would be placed there
   Plan plan;
+  std::shared_ptr<const std::vector<Plan>> plans;  // of groups, see DeviceWork
   Footprint footprint;
   Cost cost;
 };
@@ -85,7 +86,7 @@ struct MatmulEstimate {
   bool receive_is_measured = false;  // see TransportModel
   bool send_is_measured = false;
 
-  double flops() const { return static_cast<double>(stack.count) * problem.flops(); }
+  double flops() const { return FlopsOf(problem, stack); }
   double total_us() const { return receive_us + queue_us + offer.cost.device_us + send_us; }
 };
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "server/admission/admission.h"
@@ -41,6 +42,39 @@ MemoryBytes ResultMemory(const HostMemoryLimits& limits, std::uint64_t bytes) {
 
 MemoryBytes Sum(const MemoryBytes& x, const MemoryBytes& y) {
   return {x.device + y.device, x.small + y.small, x.large + y.large, x.ordinary + y.ordinary};
+}
+
+// The plan of the problem; of groups that of the largest, with the time of all. Sets the offer's
+// plans of groups.
+absl::StatusOr<Plan> SelectPlan(PlanMemo* memo, const Device& device, const Stack& stack,
+                                const std::string& kernel, Offer* offer) {
+  const auto select = [&](const Problem& problem) {
+    return memo->Select(device.Landed(problem), device.traits(), kernel);
+  };
+  if (!stack.has_groups()) return select(offer->problem);
+  auto plans = std::make_shared<std::vector<Plan>>(static_cast<std::size_t>(stack.count));
+  absl::flat_hash_map<std::int64_t, Plan> of_rows;
+  Plan largest;
+  std::int64_t most = 0;
+  double us = 0;
+  for (std::size_t i = 0; i < plans->size(); ++i) {
+    const Problem problem = PlaceOf(offer->problem, stack, static_cast<std::int64_t>(i)).problem;
+    if (problem.m == 0) continue;
+    auto found = of_rows.find(problem.m);
+    if (found == of_rows.end()) {
+      absl::StatusOr<Plan> plan = select(problem);
+      if (!plan.ok()) return plan;
+      found = of_rows.emplace(problem.m, *std::move(plan)).first;
+    }
+    (*plans)[i] = found->second;
+    us += found->second.predicted_us;
+    if (problem.m <= most) continue;
+    most = problem.m;
+    largest = found->second;
+  }
+  offer->plans = std::move(plans);
+  largest.predicted_us = us;
+  return largest;
 }
 
 }  // namespace
@@ -111,6 +145,7 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::TryDevice(const Serve
   job.work.problem = offer->problem;
   job.work.stack = resolved.stack;
   job.work.plan = std::move(offer->plan);
+  job.work.plans = std::move(offer->plans);
   Receipt* const receipt = &job.receipt;
   absl::Status status = WithRoom(&device, receipt, [&] {
     absl::StatusOr<ResidentOperands::Placed> placed =
@@ -198,10 +233,10 @@ absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served,
   offer.served = served;
   offer.problem = resolved.problem;
   const auto select = [&] {
-    return memo_->Select(device.Landed(offer.problem), device.traits(), call.kernel);
+    return SelectPlan(memo_.get(), device, resolved.stack, call.kernel, &offer);
   };
   if (device.packs_weights() && resolved.residents.has_b() &&
-      PackingRejection(offer.problem).empty()) {
+      resolved.residents.may_pack_b(offer.problem)) {
     offer.problem.b_packing = Packing::kStrips;
   }
   absl::StatusOr<Plan> plan = select();
@@ -212,9 +247,16 @@ absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served,
   }
   if (!plan.ok()) return plan.status();
   const Problem& problem = offer.problem;
+  if (absl::Status s = resolved.residents.CheckPlaces(device, problem); !s.ok()) return s;
   Residency residency = resolved.residents.residency(device);
   residency.d = call.keep_result.has_value() && !device.uses_host_memory();
-  if (resolved.stack.is_one()) {
+  if (resolved.stack.has_groups()) {
+    DeviceWork grouped;
+    grouped.problem = problem;
+    grouped.stack = resolved.stack;
+    grouped.plans = offer.plans;
+    offer.footprint = device.GroupsFootprintOf(grouped, residency);
+  } else if (resolved.stack.is_one()) {
     offer.footprint = device.FootprintOf(problem, *plan, residency);
   } else {
     plan->predicted_us = plan->kernel->PredictedBatchUs(device.Landed(problem), plan->config,

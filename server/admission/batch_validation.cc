@@ -1,8 +1,12 @@
+#include <memory>
 #include <numeric>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/admission/validation.h"
+#include "server/device/panel.h"
 
 namespace gemmd {
 namespace {
@@ -19,7 +23,7 @@ struct StridedOperand {
   const std::optional<OperandSpec>& spec;
   MatrixLayout one;
   std::uint64_t stride = 0;
-  std::int64_t* checked = nullptr;
+  WorkPlane data = WorkPlane::kA;
 };
 
 std::int64_t Elements(const MatrixLayout& one) {
@@ -44,11 +48,6 @@ absl::Status CheckStride(const StridedOperand& operand) {
     return InvalidArgumentError(
         StrCat(operand.field, " is ", operand.stride, ", and ", operand.operand, " is missing"));
   }
-  if (operand.spec->source == Source::kResident) {
-    return absl::UnimplementedError(StrCat(operand.field, " is ", operand.stride, ", and ",
-                                           operand.operand,
-                                           " is a resident operand: there it must be 0"));
-  }
   const auto step = static_cast<std::uint64_t>(8 / std::gcd(8, SizeBits(operand.one.type)));
   if (operand.stride % step != 0) {
     return InvalidArgumentError(StrCat(operand.field, " is ", operand.stride, "; of ",
@@ -56,6 +55,72 @@ absl::Status CheckStride(const StridedOperand& operand) {
                                        ", so that each matrix begins a byte"));
   }
   return absl::OkStatus();
+}
+
+// Products may take every second matrix of a resident stack, say, and share planes that all of its
+// matrices have.
+void SetStridesOfStacks(const MatmulCall& call, Stack* stack) {
+  for (const OperandPlane& each : kOperandPlanes) {
+    const std::optional<OperandSpec>& spec = call.operand(each.operand);
+    if (!spec.has_value() || !spec->stack.has_value() || each.name == PlaneName::kData) continue;
+    const StackSpec& of = *spec->stack;
+    stack->strides[each.plane] = of.shares[each.name] ? 0 : of.each * stack->strides[each.plane];
+  }
+}
+
+// Groups have rows of A, C and D of their own, one behind the other.
+absl::Status CheckRowEnds(const BatchSpec& batch, std::int64_t m) {
+  const std::vector<std::uint64_t>& ends = batch.row_ends;
+  if (ends.size() != batch.count || batch.count > kMostGroups) {
+    return InvalidArgumentError(StrCat("batch.row_ends has ", ends.size(), " and batch.count is ",
+                                       batch.count, "; they must be equal, and 1 to ",
+                                       kMostGroups));
+  }
+  std::uint64_t last = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    if (ends[i] < last) {
+      return InvalidArgumentError(StrCat("batch.row_ends[", i, "] is ", ends[i], ", behind one of ",
+                                         last,
+                                         "; none may be less than the one "
+                                         "before"));
+    }
+    last = ends[i];
+  }
+  if (last == static_cast<std::uint64_t>(m)) return absl::OkStatus();
+  return InvalidArgumentError(
+      StrCat("the last of batch.row_ends is ", last, "; it must be ", m, ", the rows of op(a)"));
+}
+
+absl::Status CheckGroups(const MatmulCall& call, const Problem& problem) {
+  const BatchSpec& batch = *call.batch;
+  const std::pair<absl::string_view, std::uint64_t> strides[] = {
+      {"a_stride", batch.a_stride},
+      {"c_stride", batch.c_stride},
+      {"output_stride", batch.output_stride}};
+  for (const auto& [field, stride] : strides) {
+    if (stride == 0) continue;
+    return InvalidArgumentError(
+        StrCat("batch.", field, " is ", stride, ", and batch.row_ends is set: it must be 0"));
+  }
+  if (absl::Status s = CheckRowEnds(batch, problem.m); !s.ok()) return s;
+  if (problem.d.order != Order::kRowMajor) {
+    return InvalidArgumentError(
+        "output_order is column_major, and batch.row_ends is set: it must be row_major");
+  }
+  for (const OperandName name : {OperandName::kA, OperandName::kC}) {
+    if (!call.operand(name).has_value() || call.operand(name)->source != Source::kResident)
+      continue;
+    return absl::UnimplementedError(StrCat(Name(name),
+                                           " is a resident operand, and batch.row_ends "
+                                           "is set: send its rows with the request"));
+  }
+  const bool lies_apart = problem.a_scaling.has_scales && problem.a_scaling.block_k != kWhole &&
+                          problem.a_scaling.order != ScaleOrder::kAlongK;
+  if (PanelRowStep(problem) == 1 && !lies_apart) return absl::OkStatus();
+  return absl::UnimplementedError(
+      StrCat("a is ", Name(problem.a.type),
+             ", and batch.row_ends is set: there a must have elements "
+             "of at least 8 bits, and each row's scales one after another"));
 }
 
 // Returns the stride of the results.
@@ -95,13 +160,17 @@ absl::StatusOr<Stack> ValidateBatch(const MatmulCall& call, const Problem& probl
   }
   const MatrixLayout bias = {problem.d.type, 1, problem.n, Order::kRowMajor, problem.n};
   const StridedOperand operands[] = {
-      {"batch.a_stride", "a", call.a, problem.a, batch.a_stride, &stack.a_stride},
-      {"batch.b_stride", "b", call.b, problem.b, batch.b_stride, &stack.b_stride},
-      {"batch.c_stride", "c", call.c, problem.c, batch.c_stride, &stack.c_stride},
-      {"batch.bias_stride", "bias", call.bias, bias, batch.bias_stride, &stack.bias_stride},
+      {"batch.a_stride", "a", call.a, problem.a, batch.a_stride, WorkPlane::kA},
+      {"batch.b_stride", "b", call.b, problem.b, batch.b_stride, WorkPlane::kB},
+      {"batch.c_stride", "c", call.c, problem.c, batch.c_stride, WorkPlane::kC},
+      {"batch.bias_stride", "bias", call.bias, bias, batch.bias_stride, WorkPlane::kBias},
   };
   for (const StridedOperand& operand : operands) {
     if (absl::Status s = CheckStride(operand); !s.ok()) return s;
+  }
+  const bool has_groups = !batch.row_ends.empty();
+  if (has_groups) {
+    if (absl::Status s = CheckGroups(call, problem); !s.ok()) return s;
   }
   const absl::StatusOr<std::uint64_t> output_stride = CheckOutputStride(call, problem.d);
   if (!output_stride.ok()) return output_stride.status();
@@ -116,7 +185,7 @@ absl::StatusOr<Stack> ValidateBatch(const MatmulCall& call, const Problem& probl
                                              batch.count, ": it must be 1"));
     }
   }
-  const Wide d = BytesOf(problem.d, batch.count, *output_stride);
+  const Wide d = BytesOf(problem.d, has_groups ? 1 : batch.count, *output_stride);
   if (d > limits.result_bytes && !call.output.has_value()) {
     return InvalidArgumentError(
         StrCat("d is ", batch.count, " x ", problem.m, " x ", problem.n, " ", Name(problem.d.type),
@@ -134,13 +203,20 @@ absl::StatusOr<Stack> ValidateBatch(const MatmulCall& call, const Problem& probl
                                        " bytes, which one request may take"));
   }
   stack.count = static_cast<std::int64_t>(batch.count);
-  stack.d_stride = static_cast<std::int64_t>(*output_stride);
+  if (has_groups) {
+    stack.row_ends = std::make_shared<const std::vector<std::int64_t>>(batch.row_ends.begin(),
+                                                                       batch.row_ends.end());
+  } else {
+    stack.d_stride = static_cast<std::int64_t>(*output_stride);
+  }
   const bool has_no_sum = problem.k == 1 && (call.a->data.rows == 0 || call.a->data.columns == 0);
   for (const StridedOperand& operand : operands) {
-    *operand.checked = static_cast<std::int64_t>(operand.stride);
+    // Where K is 0 nothing comes, and the zeros of one product do for all.
+    const bool is_factor = operand.data == WorkPlane::kA || operand.data == WorkPlane::kB;
+    if (has_no_sum && is_factor) continue;
+    SetStrides(problem, operand.data, static_cast<std::int64_t>(operand.stride), &stack);
   }
-  // Where K is 0 nothing comes, and the zeros of one product do for all.
-  if (has_no_sum) stack.a_stride = stack.b_stride = 0;
+  SetStridesOfStacks(call, &stack);
   return stack;
 }
 

@@ -26,9 +26,8 @@ bool IsAllZeros(const PlaneSpec& sent) { return sent.rows == 0 || sent.columns =
 template <typename Visit>
 void ForEachInlinePlane(const MatmulCall& call, const Problem& problem, const Stack& stack,
                         const Visit& visit) {
-  const std::optional<OperandSpec>* const specs[] = {&call.a, &call.b, &call.c, &call.bias};
   for (const OperandPlane& each : kOperandPlanes) {
-    const std::optional<OperandSpec>& spec = *specs[static_cast<std::size_t>(each.operand)];
+    const std::optional<OperandSpec>& spec = call.operand(each.operand);
     if (!spec.has_value() || spec->source != Source::kInline) continue;
     // C is sent where the header has it, though beta may be 0.
     if (each.plane != WorkPlane::kC && !HasPlane(problem, each.plane)) continue;

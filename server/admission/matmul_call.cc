@@ -30,4 +30,18 @@ std::optional<WorkPlane> WorkPlaneOf(OperandName operand, PlaneName plane) {
   return std::nullopt;
 }
 
+const std::optional<OperandSpec>& MatmulCall::operand(OperandName name) const {
+  switch (name) {
+    case OperandName::kA:
+      return a;
+    case OperandName::kB:
+      return b;
+    case OperandName::kC:
+      return c;
+    case OperandName::kBias:
+      break;
+  }
+  return bias;
+}
+
 }  // namespace gemmd

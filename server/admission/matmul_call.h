@@ -5,6 +5,7 @@
 #include <iterator>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -33,6 +34,16 @@ struct SharedMemorySpec {
   std::uint64_t offset = 0;
 };
 
+// A resident operand as a stack: matrices of one shape, one behind the other.
+struct StackSpec {
+  std::int64_t matrices = 1;  // that it has
+  std::int64_t first = 0;     // that the first product takes
+  std::int64_t each = 0;      // from one product's to the next one's
+  bool lies_along_k = false;  // its matrices follow each other along K
+  // The planes that all matrices share.
+  OperandPlanes<bool> shares;
+};
+
 struct OperandSpec {
   PlaneSpec data;
   bool has_data = true;  // false, of a resident operand: its own planes are meant
@@ -43,9 +54,11 @@ struct OperandSpec {
   std::optional<BlockScaling> blocks;  // of scales, zero points and offsets
   KOrder k_order;                      // null: K lies in the order of the product
   Source source = Source::kInline;
-  OperandKey resident;      // with kResident
-  bool is_found = false;    // and it is on this server
-  SharedMemorySpec shared;  // with kShared
+  OperandKey resident;                  // with kResident
+  bool is_found = false;                // and it is on this server
+  std::optional<std::uint64_t> matrix;  // of a resident stack: the one to take, or to begin with
+  std::optional<StackSpec> stack;       // of one that was found
+  SharedMemorySpec shared;              // with kShared
 };
 
 // D stays on the server, and no payload comes back.
@@ -96,6 +109,8 @@ struct PayloadChunk {
 
 // The largest batch.count.
 inline constexpr std::uint64_t kMostProducts = 1 << 24;
+// And that of groups, for each of which admission may choose a plan.
+inline constexpr std::uint64_t kMostGroups = 4096;
 
 // As gemmd.v1.StridedBatch.
 struct BatchSpec {
@@ -104,7 +119,8 @@ struct BatchSpec {
   std::uint64_t b_stride = 0;
   std::uint64_t c_stride = 0;
   std::uint64_t bias_stride = 0;
-  std::uint64_t output_stride = 0;  // 0: results follow each other
+  std::uint64_t output_stride = 0;           // 0: results follow each other
+  std::vector<std::uint64_t> row_ends = {};  // not empty: of groups
 };
 
 // The fields of gemmd.v1.MatmulHeader; absent optionals mean the defaults stated there.
@@ -135,6 +151,8 @@ struct MatmulCall {
   std::string peer;                // the address that it came from, without its port
   std::string endpoint;            // that address with its port; for logs
   bool came_before_drain = false;  // though its message may have ended later
+
+  const std::optional<OperandSpec>& operand(OperandName name) const;
 };
 
 }  // namespace gemmd

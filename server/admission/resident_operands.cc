@@ -5,6 +5,7 @@
 
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
+#include "server/admission/resident_stack.h"
 
 namespace gemmd {
 namespace {
@@ -49,6 +50,7 @@ absl::Status CompleteScales(absl::string_view field, const std::optional<MatrixL
   return absl::OkStatus();
 }
 
+// `form`: of the operand, or of one of its matrices where it is a stack.
 absl::Status Complete(absl::string_view field, const OperandForm& form, OperandSpec* spec) {
   const PlaneSpec data = SpecOf(form.data);
   if (spec->has_data) {
@@ -86,6 +88,51 @@ absl::Status Complete(absl::string_view field, const OperandForm& form, OperandS
   return absl::OkStatus();
 }
 
+// Returns whether K lies along the columns of the operand's data.
+bool HasKInColumns(const MatmulCall& call, OperandName operand) {
+  return operand == OperandName::kA ? !call.transpose_a : call.transpose_b;
+}
+
+std::uint64_t StrideOf(const BatchSpec& batch, OperandName operand) {
+  switch (operand) {
+    case OperandName::kA:
+      return batch.a_stride;
+    case OperandName::kB:
+      return batch.b_stride;
+    case OperandName::kC:
+      return batch.c_stride;
+    case OperandName::kBias:
+      return batch.bias_stride;
+  }
+  return 0;
+}
+
+// Completes what the call says of one of a stack's matrices.
+absl::Status CompleteMatrix(const MatmulCall& call, OperandName operand, const OperandForm& whole,
+                            OperandSpec* spec) {
+  const absl::string_view field = Name(operand);
+  const std::uint64_t stride = call.batch.has_value() ? StrideOf(*call.batch, operand) : 0;
+  if (!spec->has_data) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(field, ".data is missing; ", field,
+                     " is a resident stack, of which it describes a matrix"));
+  }
+  absl::StatusOr<MatrixOfStack> one =
+      FindMatrix(field, whole, spec->data, HasKInColumns(call, operand));
+  if (!one.ok()) return one.status();
+  absl::Status status =
+      ChooseMatrices(operand, spec->matrix.value_or(0), stride,
+                     call.batch.has_value() ? call.batch->count : 1, one->form.data, &one->stack);
+  if (!status.ok()) return status;
+  spec->stack = one->stack;
+  return Complete(field, one->form, spec);
+}
+
+// Returns whether the call means the operand as a stack.
+bool IsStack(const MatmulCall& call, OperandName operand, const OperandSpec& spec) {
+  return spec.matrix.has_value() || (call.batch.has_value() && StrideOf(*call.batch, operand) != 0);
+}
+
 }  // namespace
 
 absl::StatusOr<ResidentOperands> ResidentOperands::Find(OperandStore* store, MatmulCall* call) {
@@ -97,16 +144,20 @@ absl::StatusOr<ResidentOperands> ResidentOperands::Find(OperandStore* store, Mat
     if (!specs[i]->has_value()) continue;
     OperandSpec& spec = **specs[i];
     if (spec.source != Source::kResident) continue;
-    const absl::string_view field = Name(static_cast<OperandName>(i));
+    const auto name = static_cast<OperandName>(i);
     absl::StatusOr<std::shared_ptr<StoredOperand>> operand =
-        store->Use(call->tenant, spec.resident, field);
+        store->Use(call->tenant, spec.resident, Name(name));
     if (!operand.ok()) {
       // All that is missing is named at once, so that one round of uploads is enough.
       missing = missing.ok() ? operand.status() : MergeMissing(missing, operand.status());
       continue;
     }
-    if (absl::Status s = Complete(field, (*operand)->form(), &spec); !s.ok()) return s;
+    const OperandForm& form = (*operand)->form();
+    absl::Status status = IsStack(*call, name, spec) ? CompleteMatrix(*call, name, form, &spec)
+                                                     : Complete(Name(name), form, &spec);
+    if (!status.ok()) return status;
     found.operands_[i] = *std::move(operand);
+    found.stacks_[i] = spec.stack;
   }
   if (!missing.ok()) return missing;
   return found;
@@ -171,30 +222,62 @@ std::uint64_t ResidentOperands::bytes_on(const Device& device) const {
   return bytes;
 }
 
+bool ResidentOperands::may_pack_b(const Problem& problem) const {
+  const std::optional<StackSpec>& of_b = stack(OperandName::kB);
+  return of_b.has_value() ? MayPack(problem, *of_b) : PackingRejection(problem).empty();
+}
+
+absl::Status ResidentOperands::CheckPlaces(const Device& device, const Problem& problem) const {
+  if (device.uses_host_memory()) return absl::OkStatus();
+  for (const OperandPlane& each : kOperandPlanes) {
+    if (!Has(each) || !stack(each.operand).has_value()) continue;
+    const absl::StatusOr<ResidentPart::Place> place =
+        PlaceOnDevice(device, problem, *stack(each.operand), each);
+    if (!place.ok()) return place.status();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ResidentOperands::PlacePlane(Device* device, const Problem& problem,
+                                          const OperandPlane& plane, std::uint64_t* landed_bytes,
+                                          Placed* placed) const {
+  const std::optional<StackSpec>& of = stack(plane.operand);
+  const Problem whole = of.has_value() ? WithStack(problem, plane.operand, *of) : problem;
+  absl::StatusOr<StoredOperand::Placed> where =
+      operand(plane.operand)
+          ->PlaceOn(device, whole, LandedAs(plane.plane, of.has_value()), landed_bytes);
+  if (!where.ok()) return where.status();
+  if (where->landed == nullptr) {
+    const std::uint64_t offset =
+        of.has_value() ? PlaceInHost(problem, *of, plane.plane, plane.name).offset : 0;
+    placed->buffers[plane.plane] = where->host.data + offset;
+    placed->memory.push_back(std::move(where->host));
+    return absl::OkStatus();
+  }
+  placed->resident[plane.plane] = std::move(where->landed);
+  if (!of.has_value()) return absl::OkStatus();
+  const absl::StatusOr<ResidentPart::Place> place = PlaceOnDevice(*device, problem, *of, plane);
+  if (!place.ok()) return place.status();
+  placed->resident[plane.plane] =
+      std::make_shared<const ResidentPart>(std::move(placed->resident[plane.plane]), *place);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<ResidentOperands::Placed> ResidentOperands::PlaceOn(
     Device* device, const Problem& problem, std::uint64_t* landed_bytes) const {
+  if (absl::Status s = CheckPlaces(*device, problem); !s.ok()) return s;
   Placed placed;
-  absl::Status status;
-  // The address in host memory, where the device reads it there.
-  const auto place = [&](const OperandPlane& plane) -> const void* {
-    if (!status.ok()) return nullptr;
-    absl::StatusOr<StoredOperand::Placed> where =
-        operand(plane.operand)->PlaceOn(device, problem, plane.plane, landed_bytes);
-    status.Update(where.status());
-    if (!status.ok()) return nullptr;
-    placed.resident[plane.plane] = std::move(where->landed);
-    if (placed.resident[plane.plane] != nullptr) return nullptr;
-    placed.memory.push_back(std::move(where->host));
-    return placed.memory.back().data;
-  };
   for (const OperandPlane& each : kOperandPlanes) {
-    if (Has(each)) placed.buffers[each.plane] = place(each);
+    if (!Has(each)) continue;
+    if (absl::Status s = PlacePlane(device, problem, each, landed_bytes, &placed); !s.ok())
+      return s;
   }
-  if (!status.ok()) return status;
-  // Works hold what they found, so no other operand has the address meanwhile.
   const bool has_other_bias = problem.epilogue.has_bias && operand(OperandName::kBias) == nullptr;
-  if (!has_other_bias) {
-    placed.weights_id = reinterpret_cast<std::uintptr_t>(operand(OperandName::kB));
+  if (has_b() && !has_other_bias) {
+    // Works keep what they found, so no other B lies there meanwhile.
+    const ResidentOperand* const landed = placed.resident[WorkPlane::kB].get();
+    placed.weights_id = reinterpret_cast<std::uintptr_t>(
+        landed != nullptr ? landed->data() : placed.buffers[WorkPlane::kB]);
   }
   return placed;
 }

@@ -3,6 +3,7 @@
 
 #include <array>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -26,6 +27,8 @@ class ResidentOperands {
   // The operands whose data are not on the device.
   std::vector<std::shared_ptr<StoredOperand>> MissingOn(const Device& device) const;
   bool has_b() const { return operand(OperandName::kB) != nullptr; }
+  // Returns whether a device that packs weights may keep B packed. REQUIRES: has_b().
+  bool may_pack_b(const Problem& problem) const;
   // The operands' planes, once they are on the device.
   Residency residency(const Device& device) const;
   // The bytes that the operands take on the device together; 0 if it reads them in the host's
@@ -39,9 +42,12 @@ class ResidentOperands {
     std::vector<HostPiece> memory;  // of the buffers
     std::uint64_t weights_id = 0;   // see DeviceWork
   };
+  // OK: PlaceOn() finds a place for each plane, if there is room. FAILED_PRECONDITION: see
+  // PlaceOnDevice().
+  absl::Status CheckPlaces(const Device& device, const Problem& problem) const;
   // Brings them to the device, which may wait for copies, and adds the bytes that came from the
-  // host for that to `*landed_bytes`. RESOURCE_EXHAUSTED: no room now.
-  // REQUIRES: `problem` is what ValidateHeader() made of the call.
+  // host for that to `*landed_bytes`. RESOURCE_EXHAUSTED: no room now. Also what CheckPlaces()
+  // says. REQUIRES: `problem` is what ValidateHeader() made of the call.
   absl::StatusOr<Placed> PlaceOn(Device* device, const Problem& problem,
                                  std::uint64_t* landed_bytes) const;
 
@@ -53,8 +59,15 @@ class ResidentOperands {
   StoredOperand* operand(OperandName name) const {
     return operands_[static_cast<std::size_t>(name)].get();
   }
+  const std::optional<StackSpec>& stack(OperandName name) const {
+    return stacks_[static_cast<std::size_t>(name)];
+  }
+  // One plane, and what keeps it.
+  absl::Status PlacePlane(Device* device, const Problem& problem, const OperandPlane& plane,
+                          std::uint64_t* landed_bytes, Placed* placed) const;
 
   std::array<std::shared_ptr<StoredOperand>, kOperandCount> operands_;
+  std::array<std::optional<StackSpec>, kOperandCount> stacks_;
 };
 
 }  // namespace gemmd

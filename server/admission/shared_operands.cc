@@ -92,7 +92,7 @@ absl::Status SharedOperands::AddOutput(RegionTable* table, const Tenant& tenant,
     }
     const bool is_c_itself = plane.which.plane == WorkPlane::kC && plane.region == *region &&
                              plane.offset == spec.offset && IsSameLayout(problem.c, problem.d) &&
-                             stack.c_stride == stack.d_stride;
+                             stack.strides[WorkPlane::kC] == stack.d_stride;
     if (is_c_itself) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("output is ", bytes, " bytes from ", spec.offset, " of the region of \"",

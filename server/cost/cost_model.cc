@@ -29,7 +29,7 @@ int Bits(std::uint64_t value) { return value == 0 ? 0 : 64 - __builtin_clzll(val
 
 // Returns a key of the fields that PlanKey() tells apart, with M and the number of products only by
 // their powers of two, and of the config.
-std::uint64_t KeyOf(const Problem& problem, const Plan& plan, std::int64_t products) {
+std::uint64_t KeyOf(const Problem& problem, const Plan& plan, const Stack& stack) {
   const Epilogue& epilogue = problem.epilogue;
   std::uint64_t words = 0;
   const auto add = [&words](auto value, int bits) {
@@ -59,7 +59,9 @@ std::uint64_t KeyOf(const Problem& problem, const Plan& plan, std::int64_t produ
   hash = Mix(hash, Pair(config.stages, config.warps));
   hash = Mix(hash, Pair(config.cluster_m, config.cluster_n));
   hash = Mix(hash, Pair(config.raster_group, config.split_k));
-  if (products > 1) hash = Mix(hash, Bits(static_cast<std::uint64_t>(products - 1)));
+  if (!stack.is_one()) {
+    hash = Mix(hash, Pair(Bits(static_cast<std::uint64_t>(stack.count - 1)), stack.has_groups()));
+  }
   return Mix(hash, Pair(config.threads, config.algorithm));
 }
 
@@ -132,11 +134,11 @@ CopyRates CopyRatesOf(const Device& device) {
 }
 
 Cost CostModel::Predict(const Problem& problem, const Plan& plan, const Transfers& transfers,
-                        std::int64_t products) const {
+                        const Stack& stack) const {
   Cost cost;
   Cost::Basis& basis = cost.basis;
   basis.kernel = plan.kernel;
-  basis.plan_key = KeyOf(problem, plan, products);
+  basis.plan_key = KeyOf(problem, plan, stack);
   basis.compute_us = plan.predicted_us;
   basis.copy_in_us = CopyUs(rates_.in_gbps, transfers.in_bytes);
   basis.copy_out_us = CopyUs(rates_.out_gbps, transfers.out_bytes);

@@ -97,17 +97,17 @@ class CostModel {
       : rates_(rates), ratios_(capacity) {}
 
   // Predicts the cost of a problem as it is sent, with the plan for it landed. For a launch of
-  // several works' rows, the problem that has all of them; of a stack, one of its products, and the
-  // plan's prediction is for all.
+  // several works' rows, the problem that has all of them; of a stack, one of its products, of
+  // groups the one of all rows, and the plan's prediction is for all.
   Cost Predict(const Problem& problem, const Plan& plan, const Residency& resident,
                const Stack& stack = {}) const {
-    return Predict(problem, plan, TransfersOf(problem, resident, stack), stack.count);
+    return Predict(problem, plan, TransfersOf(problem, resident, stack), stack);
   }
   Cost Predict(const DeviceWork& work) const {
-    return Predict(work.problem, work.plan, TransfersOf(work), work.stack.count);
+    return Predict(work.problem, work.plan, TransfersOf(work), work.stack);
   }
   Cost Predict(const Problem& problem, const Plan& plan, const Transfers& transfers,
-               std::int64_t products = 1) const;
+               const Stack& stack = {}) const;
 
   // Predicts copies of so many bytes by themselves, onto the device and off it.
   double PredictCopyInUs(std::uint64_t bytes) const;

@@ -193,6 +193,17 @@ Footprint CpuDevice::StackFootprintOf(const Problem& problem, const Stack& stack
   return {0, StackWorkspaceBytes(problem, plan) * static_cast<std::uint64_t>(executor_.workers())};
 }
 
+Footprint CpuDevice::GroupsFootprintOf(const DeviceWork& grouped, const Residency&) const {
+  const auto workers = static_cast<std::uint64_t>(executor_.workers());
+  Footprint most;
+  for (const DeviceWork& each : ProductsOf(grouped, 0, grouped.stack.count)) {
+    // On all cores, or as many on one core each.
+    most.workspace_bytes = std::max({most.workspace_bytes, each.plan.workspace_bytes,
+                                     workers * StackWorkspaceBytes(each.problem, each.plan)});
+  }
+  return most;
+}
+
 BatchForm CpuDevice::FormOf(const DeviceWork& work) const {
   if (work.problem.m < work.plan.config.tile_m && HasJoinableRows(work)) return BatchForm::kRows;
   return work.plan.predicted_us <= kSmallUs ? BatchForm::kGroup : BatchForm::kAlone;
@@ -200,6 +211,7 @@ BatchForm CpuDevice::FormOf(const DeviceWork& work) const {
 
 std::shared_ptr<SlicedWork> CpuDevice::Cut(const DeviceWork& work, double slice_us) {
   const double us = work.plan.predicted_us;
+  if (work.stack.has_groups()) return GroupSlices::Make(work, slice_us, true);
   if (!work.stack.is_one() && !GoSideBySide(work.stack)) return StackSlices::Make(work, 1);
   if (us <= slice_us) return nullptr;
   const double most = PartialExecutor::kMostParts;
@@ -254,8 +266,24 @@ DeviceResult CpuDevice::RunSlices(const DeviceLaunch& launch) {
   return result;
 }
 
+DeviceResult CpuDevice::RunInTurn(const std::vector<DeviceWork>& works) {
+  DeviceResult result;
+  const TimeNs start = clock_->Now();
+  for (const DeviceWork& work : works) {
+    if (!result.status.ok()) break;
+    result.status = RunKernel(work, work.plan.config, &executor_);
+  }
+  result.spans.push_back({Stage::kCompute, start, clock_->Now()});
+  return result;
+}
+
 DeviceResult CpuDevice::RunSideBySide(const std::vector<DeviceWork>& works) {
   if (works.size() == 1) return Run(works.front());
+  const bool are_few = works.size() < static_cast<std::size_t>(executor_.workers());
+  const bool are_long = std::any_of(works.begin(), works.end(), [](const DeviceWork& work) {
+    return work.plan.predicted_us > kSmallUs;
+  });
+  if (are_few && are_long) return RunInTurn(works);
   const TimeNs start = clock_->Now();
   std::vector<absl::Status> statuses(works.size());
   executor_.Run(static_cast<std::int64_t>(works.size()), [&](int, std::int64_t index) {

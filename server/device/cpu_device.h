@@ -32,6 +32,7 @@ class CpuDevice final : public Device {
   // Products that go side by side have a workspace each.
   Footprint StackFootprintOf(const Problem& problem, const Stack& stack, const Plan& plan,
                              const Residency& resident) const override;
+  Footprint GroupsFootprintOf(const DeviceWork& grouped, const Residency& resident) const override;
   HostMemoryLimits host_memory_limits() const override { return {true}; }
   absl::StatusOr<HostPiece> AllocateOperand(std::uint64_t bytes) override;
   absl::StatusOr<HostBuffer> AllocateResult(const MatrixLayout& d) override;
@@ -51,7 +52,9 @@ class CpuDevice final : public Device {
   DeviceResult Launch(const DeviceLaunch& launch);
   DeviceResult Run(const DeviceWork& work);
   DeviceResult RunSlices(const DeviceLaunch& launch);
-  // Each of them on one core.
+  // Each of them on all cores.
+  DeviceResult RunInTurn(const std::vector<DeviceWork>& works);
+  // Each of them on one core, unless cores would go without.
   DeviceResult RunSideBySide(const std::vector<DeviceWork>& works);
   // Workspace is allocated here, as the config says.
   absl::Status RunKernel(const DeviceWork& work, const Config& config, ParallelExecutor* executor);

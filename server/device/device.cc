@@ -1,5 +1,6 @@
 #include "server/device/device.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,17 @@ Footprint Device::FootprintOf(const Problem& problem, const Plan& plan, const Re
 Footprint Device::StackFootprintOf(const Problem& problem, const Stack&, const Plan& plan,
                                    const Residency& resident) const {
   return FootprintOf(problem, plan, resident);
+}
+
+Footprint Device::GroupsFootprintOf(const DeviceWork& grouped, const Residency& resident) const {
+  // They are computed one after another.
+  Footprint most;
+  for (const DeviceWork& each : ProductsOf(grouped, 0, grouped.stack.count)) {
+    const Footprint one = FootprintOf(each.problem, each.plan, resident);
+    most.in_flight_bytes = std::max(most.in_flight_bytes, one.in_flight_bytes);
+    most.workspace_bytes = std::max(most.workspace_bytes, one.workspace_bytes);
+  }
+  return most;
 }
 
 absl::StatusOr<HostPiece> Device::AllocateOperand(std::uint64_t bytes) {

@@ -94,6 +94,8 @@ class Device {
   // once.
   virtual Footprint StackFootprintOf(const Problem& problem, const Stack& stack, const Plan& plan,
                                      const Residency& resident) const;
+  // As that, for groups: their buffers are not there yet.
+  virtual Footprint GroupsFootprintOf(const DeviceWork& grouped, const Residency& resident) const;
 
   // Host memory that the device takes one plane of an operand from, or writes D into; bytes
   // are unspecified. An operand's is one piece, aligned to 64 bytes.
@@ -160,10 +162,11 @@ class Device {
     return BatchForm::kAlone;
   }
   // If true, works may be stacks. Else a stack's products are submitted as groups, where Cut() does
-  // not say otherwise as one.
+  // not say otherwise as one. Groups always are.
   virtual bool takes_stacks() const { return false; }
   // Prepares a work for launches of about `slice_us` each, by its plan's prediction. Null: it
-  // cannot be cut, or need not be, and is submitted alone. A stack is always asked for.
+  // cannot be cut, or need not be, and is submitted alone, or as a group. A stack is always asked
+  // for.
   virtual std::shared_ptr<SlicedWork> Cut(const DeviceWork& work, double slice_us) {
     static_cast<void>(work);
     static_cast<void>(slice_us);

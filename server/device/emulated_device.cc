@@ -92,6 +92,7 @@ BatchForm EmulatedDevice::FormOf(const DeviceWork& work) const {
 }
 
 std::shared_ptr<SlicedWork> EmulatedDevice::Cut(const DeviceWork& work, double slice_us) {
+  if (work.stack.has_groups()) return GroupSlices::Make(work, slice_us, false);
   if (!work.stack.is_one()) return StackSlices::Make(work, work.ProductsWithin(slice_us));
   // Each slice would pack all of B.
   if (work.problem.b_packing != Packing::kNone) return nullptr;

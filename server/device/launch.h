@@ -36,6 +36,13 @@ class ResidentOperand {
   virtual const MatrixLayout& layout() const = 0;
   // Bytes that it takes of the device's memory.
   virtual std::uint64_t size_bytes() const = 0;
+  // Bytes from one product's plane to the next one's, of a stack; 0: all have this one.
+  virtual std::uint64_t step_bytes() const { return 0; }
+  // The plane that Device::Fetch() brings back, its bytes there (0: it cannot be), and where this
+  // begins in them.
+  virtual const ResidentOperand& whole() const { return *this; }
+  virtual std::uint64_t given_bytes() const { return 0; }
+  virtual std::uint64_t begin_in_whole() const { return 0; }
 };
 
 // A D that stays: one work writes it, and others read it after that work's end.
@@ -62,6 +69,9 @@ struct DeviceWork {
   Problem problem;  // as the buffers have it; of a stack, one of its products
   Stack stack;
   Plan plan;  // chosen for the problem as it lands on this device; predicted for all products
+  // Where the stack has groups, the plan of each for its own rows; `plan` is then the largest
+  // one's, with the time of all.
+  std::shared_ptr<const std::vector<Plan>> plans;
   HostBuffers buffers;
   ResidentPlanes resident;
   // Works with the same number, 0 excepted, have the same B, with all that scales it, and the same
@@ -69,8 +79,8 @@ struct DeviceWork {
   std::uint64_t weights_id = 0;
 
   // All products' together.
-  double flops() const { return static_cast<double>(stack.count) * problem.flops(); }
-  std::int64_t rows() const { return stack.count * problem.m; }
+  double flops() const { return FlopsOf(problem, stack); }
+  std::int64_t rows() const { return RowsOf(problem, stack); }
   // Returns how many of its products are predicted to take no longer together; at least 1.
   std::int64_t ProductsWithin(double us) const;
 };
@@ -110,6 +120,32 @@ class StackSlices final : public SlicedWork {
 
   const DeviceWork stacked_;
   const int slices_;
+};
+
+// Groups, some rows a slice, which are works of their own.
+class GroupSlices final : public SlicedWork {
+ public:
+  // Slices of about `slice_us`. `cuts_rows`: a group may go in several, each of which reads its B.
+  // Null where one slice would do. REQUIRES: the work has groups.
+  static std::shared_ptr<GroupSlices> Make(const DeviceWork& grouped, double slice_us,
+                                           bool cuts_rows);
+
+  int slices() const override { return static_cast<int>(ends_.size()); }
+  std::vector<DeviceWork> WorksOf(int slice) const override;
+
+ private:
+  // Rows of a product, counted from its first.
+  struct Rows {
+    std::int64_t product = 0;
+    std::int64_t begin = 0;
+    std::int64_t end = 0;
+  };
+
+  explicit GroupSlices(DeviceWork grouped) : grouped_(std::move(grouped)) {}
+
+  const DeviceWork grouped_;
+  std::vector<Rows> rows_;
+  std::vector<std::size_t> ends_;  // of the slices, in rows_
 };
 
 enum class BatchForm : std::uint8_t {

@@ -1,34 +1,21 @@
 #include "server/device/stack.h"
 
 #include <algorithm>
+#include <memory>
 
+#include "absl/types/span.h"
 #include "server/device/launch.h"
 #include "server/device/panel.h"
+#include "server/device/resident_part.h"
 
 namespace gemmd {
 namespace {
 
-// The operand's own stride, in elements of its data.
-std::int64_t StrideOf(const Stack& stack, WorkPlane plane) {
-  switch (plane) {
-    case WorkPlane::kA:
-    case WorkPlane::kAScales:
-    case WorkPlane::kAZeroPoints:
-    case WorkPlane::kATensorScale:
-    case WorkPlane::kAOffsets:
-      return stack.a_stride;
-    case WorkPlane::kB:
-    case WorkPlane::kBScales:
-    case WorkPlane::kBZeroPoints:
-    case WorkPlane::kBTensorScale:
-    case WorkPlane::kBOffsets:
-      return stack.b_stride;
-    case WorkPlane::kC:
-      return stack.c_stride;
-    case WorkPlane::kBias:
-      return stack.bias_stride;
-  }
-  return 0;
+// The planes of the operand whose data these are.
+absl::Span<const WorkPlane> PlanesWith(const WorkPlane& data) {
+  if (data == WorkPlane::kA) return kPlanesOfA;
+  if (data == WorkPlane::kB) return kPlanesOfB;
+  return absl::MakeConstSpan(&data, 1);
 }
 
 // Matrices that begin `stride` elements apart. Those that follow each other, each with all of its
@@ -45,18 +32,39 @@ MatrixLayout Together(const MatrixLayout& one, std::int64_t count, std::int64_t 
   return {one.type, 1, elements, Order::kRowMajor, elements};
 }
 
-// Elements from plane to plane: what goes with the data is tightly packed.
-std::int64_t PlaneStride(const Problem& problem, const Stack& stack, WorkPlane plane) {
-  const std::int64_t stride = StrideOf(stack, plane);
-  const bool goes_with_data =
-      std::find(kScalePlanes.begin(), kScalePlanes.end(), plane) != kScalePlanes.end();
-  return stride != 0 && goes_with_data ? PlaneOf(problem, plane).columns : stride;
+// Rows [begin, end) of op(A) and D, by all of B.
+ProductPlace PlaceOfRows(const Problem& problem, std::int64_t begin, std::int64_t end) {
+  const Panel rows{begin, end, 0, problem.n};
+  ProductPlace place{PanelProblem(problem, rows), OffsetsOf(problem, rows)};
+  // Each row's scales lie together, and B is whole.
+  place.problem.a_scale_lines = problem.a_scale_lines;
+  place.problem.b_scale_lines = problem.b_scale_lines;
+  return place;
+}
+
+// The work with the problem and the host's planes of the place; D stays as it is.
+DeviceWork At(const DeviceWork& work, const ProductPlace& place) {
+  DeviceWork at = work;
+  at.problem = place.problem;
+  for (const WorkPlane plane : kWorkPlanes) {
+    const void*& data = at.buffers[plane];
+    if (data != nullptr) data = static_cast<const char*>(data) + place.offsets[plane];
+  }
+  return at;
 }
 
 }  // namespace
 
+void SetStrides(const Problem& problem, WorkPlane data, std::int64_t stride, Stack* stack) {
+  for (const WorkPlane plane : PlanesWith(data)) {
+    const bool is_there = stride != 0 && HasPlane(problem, plane);
+    stack->strides[plane] = is_there ? PlaneOf(problem, plane).columns : 0;
+  }
+  stack->strides[data] = stride;
+}
+
 std::uint64_t StrideBytes(const Problem& problem, const Stack& stack, WorkPlane plane) {
-  return ElementBytes(PlaneOf(problem, plane), PlaneStride(problem, stack, plane));
+  return ElementBytes(PlaneOf(problem, plane), stack.strides[plane]);
 }
 
 std::uint64_t ResultStrideBytes(const Problem& problem, const Stack& stack) {
@@ -64,7 +72,7 @@ std::uint64_t ResultStrideBytes(const Problem& problem, const Stack& stack) {
 }
 
 MatrixLayout PlaneOf(const Problem& problem, const Stack& stack, WorkPlane plane) {
-  return Together(PlaneOf(problem, plane), stack.count, PlaneStride(problem, stack, plane));
+  return Together(PlaneOf(problem, plane), stack.count, stack.strides[plane]);
 }
 
 MatrixLayout ResultOf(const Problem& problem, const Stack& stack) {
@@ -97,32 +105,73 @@ HostBuffer PartOf(const HostBuffer& buffer, std::uint64_t offset, std::uint64_t 
   return part;
 }
 
-DeviceWork PartOf(const DeviceWork& stacked, std::int64_t begin, std::int64_t end) {
-  const Problem& problem = stacked.problem;
-  const auto place = static_cast<std::uint64_t>(begin);
-  DeviceWork part = stacked;
-  part.stack.count = end - begin;
-  part.plan.predicted_us *=
-      static_cast<double>(end - begin) / static_cast<double>(stacked.stack.count);
-  for (const WorkPlane plane : kWorkPlanes) {
-    const void*& data = part.buffers[plane];
-    if (data == nullptr || !HasPlane(problem, plane)) continue;
-    data = static_cast<const char*>(data) + place * StrideBytes(problem, stacked.stack, plane);
+double FlopsOf(const Problem& problem, const Stack& stack) {
+  return stack.has_groups() ? problem.flops() : static_cast<double>(stack.count) * problem.flops();
+}
+
+std::int64_t RowsOf(const Problem& problem, const Stack& stack) {
+  return stack.has_groups() ? problem.m : stack.count * problem.m;
+}
+
+ProductPlace PlaceOf(const Problem& problem, const Stack& stack, std::int64_t product) {
+  ProductPlace place{problem, {}};
+  if (stack.has_groups()) {
+    place = PlaceOfRows(problem, stack.row_begin(product), stack.row_end(product));
   }
-  part.buffers.d = PartOf(stacked.buffers.d, place * ResultStrideBytes(problem, stacked.stack),
-                          ResultOf(problem, part.stack).size_bytes());
-  if (part.stack.is_one()) part.stack = {};
+  const auto index = static_cast<std::uint64_t>(product);
+  for (const WorkPlane plane : kWorkPlanes) {
+    if (HasPlane(problem, plane)) {
+      place.offsets[plane] += index * StrideBytes(problem, stack, plane);
+    }
+  }
+  place.offsets.d += index * ResultStrideBytes(problem, stack);
+  return place;
+}
+
+DeviceWork PartOf(const DeviceWork& stacked, std::int64_t begin, std::int64_t end) {
+  const Stack& stack = stacked.stack;
+  const ProductPlace place = PlaceOf(stacked.problem, stack, begin);
+  const auto first = static_cast<std::uint64_t>(begin);
+  const bool is_one = end - begin == 1;
+  DeviceWork part = At(stacked, place);
+  part.stack.count = end - begin;
+  for (const WorkPlane plane : kWorkPlanes) {
+    std::shared_ptr<const ResidentOperand>& stays = part.resident[plane];
+    if (stays == nullptr || stays->step_bytes() == 0) continue;
+    const std::uint64_t step = stays->step_bytes();
+    stays = std::make_shared<const ResidentPart>(
+        stays, ResidentPart::Place{first * step, is_one ? 0 : step, place.offsets[plane]});
+  }
+  if (stack.has_groups()) {
+    part.plan = (*stacked.plans)[first];
+    part.plans = nullptr;
+  } else {
+    part.plan.predicted_us *= static_cast<double>(end - begin) / static_cast<double>(stack.count);
+  }
+  part.buffers.d =
+      PartOf(stacked.buffers.d, place.offsets.d, ResultOf(part.problem, part.stack).size_bytes());
+  if (is_one) part.stack = {};
   return part;
 }
 
 std::vector<DeviceWork> ProductsOf(const DeviceWork& stacked, std::int64_t begin,
                                    std::int64_t end) {
+  const Stack& stack = stacked.stack;
   std::vector<DeviceWork> products;
   products.reserve(static_cast<std::size_t>(end - begin));
   for (std::int64_t index = begin; index < end; ++index) {
+    if (stack.has_groups() && stack.row_begin(index) == stack.row_end(index)) continue;
     products.push_back(PartOf(stacked, index, index + 1));
   }
   return products;
+}
+
+DeviceWork RowsOf(const DeviceWork& work, std::int64_t begin, std::int64_t end) {
+  const ProductPlace place = PlaceOfRows(work.problem, begin, end);
+  DeviceWork rows = At(work, place);
+  rows.plan.predicted_us *= static_cast<double>(end - begin) / static_cast<double>(work.problem.m);
+  rows.buffers.d = PartOf(work.buffers.d, place.offsets.d, rows.problem.d.size_bytes());
+  return rows;
 }
 
 }  // namespace gemmd

@@ -116,7 +116,7 @@ DeviceLaunch Scheduler::MakeLaunch(Launched* launched, std::vector<Job*>* others
   }
   if (turn.form == BatchForm::kGroup) return DeviceLaunch::Group(std::move(works));
   const Stack& stack = works.front().stack;
-  if (!stack.is_one() && !device_->takes_stacks()) {
+  if (stack.has_groups() || (!stack.is_one() && !device_->takes_stacks())) {
     return DeviceLaunch::Group(ProductsOf(works.front(), 0, stack.count));
   }
   return {std::move(works.front())};

@@ -21,14 +21,15 @@ absl::StatusOr<HostBuffer> Allocate(std::uint64_t bytes) {
 
 // Brings a resident back into `memory`. Null: there is none.
 absl::StatusOr<const void*> Fetch(Device* device, const ResidentOperand* operand,
-                                  const MatrixLayout& layout, std::vector<HostBuffer>* memory) {
+                                  std::vector<HostBuffer>* memory) {
   if (operand == nullptr) return nullptr;
-  absl::StatusOr<HostBuffer> buffer = Allocate(layout.size_bytes());
+  const ResidentOperand& whole = operand->whole();
+  absl::StatusOr<HostBuffer> buffer = Allocate(whole.given_bytes());
   if (!buffer.ok()) return buffer.status();
   memory->push_back(*std::move(buffer));
   char* const data = memory->back().front().data;
-  if (absl::Status s = device->Fetch(*operand, data); !s.ok()) return s;
-  return data;
+  if (absl::Status s = device->Fetch(whole, data); !s.ok()) return s;
+  return data + operand->begin_in_whole();
 }
 
 }  // namespace
@@ -37,8 +38,8 @@ double FinishedProduct::elements() const {
   const auto of = [](std::int64_t rows, std::int64_t columns) {
     return static_cast<double>(rows) * static_cast<double>(columns);
   };
-  return static_cast<double>(stack.count) *
-         (of(problem.m, problem.k) + of(problem.k, problem.n) + of(problem.m, problem.n));
+  const double rows = of(RowsOf(problem, stack), problem.k + problem.n);
+  return rows + static_cast<double>(stack.count) * of(problem.k, problem.n);
 }
 
 bool IsReadable(const HostBuffers& buffers) {
@@ -55,7 +56,7 @@ absl::StatusOr<double> ResidualOf(const FinishedProduct& product, int vectors, s
   Planes<const void*> planes = product.buffers;
   for (const WorkPlane plane : kWorkPlanes) {
     const absl::StatusOr<const void*> data =
-        Fetch(product.device, product.resident[plane].get(), PlaneOf(problem, plane), &memory);
+        Fetch(product.device, product.resident[plane].get(), &memory);
     if (!data.ok()) return data.status();
     if (*data != nullptr) planes[plane] = *data;
   }
@@ -83,16 +84,16 @@ absl::StatusOr<double> ResidualOf(const FinishedProduct& product, int vectors, s
   };
   double residual = 0;
   for (std::int64_t i = 0; i < product.stack.count; ++i) {
-    const auto place = static_cast<std::uint64_t>(i);
+    const ProductPlace place = PlaceOf(problem, product.stack, i);
+    if (place.problem.m == 0) continue;
     Planes<const void*> own;
     for (const WorkPlane plane : kWorkPlanes) {
-      if (!HasPlane(problem, plane)) continue;
-      own[plane] = at(planes[plane], place * StrideBytes(problem, product.stack, plane));
+      if (HasPlane(problem, plane)) own[plane] = at(planes[plane], place.offsets[plane]);
     }
     Arguments arguments = ArgumentsOf(own);
-    arguments.d = d.front().data + place * ResultStrideBytes(problem, product.stack);
+    arguments.d = d.front().data + place.offsets.d;
     // A NaN stays: it is no residual that passes.
-    const double each = VerificationResidual(problem, arguments, options);
+    const double each = VerificationResidual(place.problem, arguments, options);
     if (!(each <= residual)) residual = each;
     if (std::isnan(residual)) break;
   }

@@ -2,6 +2,7 @@
 #include "tests/testing/products/strided_batch.h"
 
 #include <algorithm>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -107,6 +108,92 @@ TEST(StridedBatch, GpuKernelsComputeTheirProducts) {
       served.ExpectBitsOfEach(testing::RandomBatch(problems[i], 4, ++seed));
     }
   }
+}
+
+// Groups of the rows of one A, each by a matrix of a stack of B.
+void ExpectBitsOfGroups(Served* served, DataType type, DataType output, std::uint32_t seed) {
+  std::mt19937 random(seed);
+  const auto draw = [&random](int below) { return static_cast<std::int64_t>(random() % below); };
+  const std::int64_t count = 1 + draw(6);
+  std::vector<std::uint64_t> ends;
+  for (std::int64_t i = 0; i < count; ++i) {
+    // Groups without rows are common, and one may have many.
+    const std::int64_t rows = i == count - 1 ? 1 + draw(9) : draw(4) * draw(i == 1 ? 200 : 7);
+    ends.push_back((ends.empty() ? 0 : ends.back()) + static_cast<std::uint64_t>(rows));
+  }
+  const Problem problem = MakeProblem(static_cast<std::int64_t>(ends.back()), 8 + draw(40),
+                                      8 + draw(60), type, output, draw(2) == 1, draw(2) == 1);
+  const testing::Operands all(problem, testing::Distribution::kNormal, seed);
+  const std::uint64_t b_bytes = problem.b.size_bytes();
+  std::string b;
+  for (std::int64_t i = 0; i < count; ++i) {
+    const testing::PlaneBytes one =
+        testing::RandomPlane(problem.b, testing::Distribution::kNormal, random());
+    b.append(one.begin(), one.end());
+  }
+  v1::MatmulRequest request = testing::MakeRequest(problem, all);
+  const auto set_b = [](v1::MatmulRequest* to, const std::string& bytes) {
+    for (v1::Chunk& chunk : *to->mutable_payload()) {
+      if (chunk.operand() == v1::B && chunk.plane() == v1::DATA) chunk.set_data(bytes);
+    }
+  };
+  set_b(&request, b);
+  v1::StridedBatch* const batch = request.mutable_header()->mutable_batch();
+  batch->set_count(static_cast<std::uint64_t>(count));
+  batch->set_b_stride(static_cast<std::uint64_t>(problem.b.rows * problem.b.columns));
+  batch->mutable_row_ends()->Add(ends.begin(), ends.end());
+  v1::Receipt receipt;
+  const std::string d = served->ResultOf(request, &receipt);
+  EXPECT_EQ(receipt.products(), static_cast<std::uint64_t>(count));
+  EXPECT_EQ(receipt.flops(), problem.flops());
+  // All rows by each of the matrices: a row's bits do not depend on the others.
+  const auto line = static_cast<std::uint64_t>(problem.n * SizeBits(problem.d.type) / 8);
+  ASSERT_EQ(d.size(), static_cast<std::uint64_t>(problem.m) * line);
+  std::uint64_t begin = 0;
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    v1::MatmulRequest alone = testing::MakeRequest(problem, all);
+    set_b(&alone, b.substr(i * b_bytes, b_bytes));
+    const std::string whole = served->ResultOf(alone);
+    ASSERT_EQ(d.substr(begin * line, (ends[i] - begin) * line),
+              whole.substr(begin * line, (ends[i] - begin) * line))
+        << ToString(problem) << ", group " << i << " of " << count;
+    begin = ends[i];
+  }
+}
+
+TEST(Groups, RowsHaveTheBitsThatTheyHaveAlone) {
+  Served served({"--cpu.threads=2"});
+  for (std::uint32_t seed = 0; seed < 30; ++seed) {
+    const Types& types = kTypes[seed % 5];
+    ExpectBitsOfGroups(&served, types.a, types.output, seed);
+  }
+}
+
+TEST(Groups, SlicesChangeNoBits) {
+  Served served({"--cpu.threads=2", "--scheduling.slice-us=20"});
+  for (std::uint32_t seed = 0; seed < 12; ++seed) {
+    ExpectBitsOfGroups(&served, DataType::kF32, DataType::kF32, 100 + seed);
+  }
+}
+
+TEST(Groups, GpuKernelsComputeThem) {
+  Served served({"--device=emulated"});
+  ExpectBitsOfGroups(&served, DataType::kBf16, DataType::kF32, 7);
+  ExpectBitsOfGroups(&served, DataType::kF32, DataType::kF32, 8);
+}
+
+TEST(Groups, AreVerified) {
+  Served served({"--cpu.threads=2"});
+  const Problem problem = MakeProblem(9, 8, 7, DataType::kF32, DataType::kF32);
+  v1::MatmulRequest request =
+      testing::MakeRequest(problem, testing::Operands(problem, testing::Distribution::kNormal, 1));
+  request.mutable_header()->mutable_verification()->set_vectors(2);
+  v1::StridedBatch* const batch = request.mutable_header()->mutable_batch();
+  batch->set_count(3);
+  for (const std::uint64_t end : {4, 4, 9}) batch->add_row_ends(end);
+  v1::Receipt receipt;
+  EXPECT_NE(served.ResultOf(request, &receipt), "");
+  EXPECT_LE(receipt.verification_residual(), 1);
 }
 
 TEST(StridedBatch, IsVerified) {

@@ -147,6 +147,21 @@ Footprint CudaDevice::FootprintOf(const Problem& problem, const Plan& plan,
   return {block.total_bytes - workspace_bytes, workspace_bytes, kept_bytes};
 }
 
+Footprint CudaDevice::GroupsFootprintOf(const DeviceWork& grouped,
+                                        const Residency& resident) const {
+  // Those of a slice are under way together. As launches of a stack they find room or wait, so half
+  // of the memory will do where they take more.
+  std::uint64_t all = 0;
+  std::uint64_t most = 0;
+  for (const DeviceWork& each : ProductsOf(grouped, 0, grouped.stack.count)) {
+    const Footprint one = FootprintOf(each.problem, each.plan, resident);
+    const std::uint64_t bytes = one.in_flight_bytes + one.workspace_bytes;
+    all += bytes;
+    most = std::max(most, bytes);
+  }
+  return {std::min(all, std::max(most, options_.memory_bytes / 2)), 0, 0};
+}
+
 Footprint CudaDevice::StackFootprintOf(const Problem& problem, const Stack& stack, const Plan& plan,
                                        const Residency& resident) const {
   DeviceWork work;

@@ -64,6 +64,7 @@ class CudaDevice final : public Device {
                         const Residency& resident) const override;
   Footprint StackFootprintOf(const Problem& problem, const Stack& stack, const Plan& plan,
                              const Residency& resident) const override;
+  Footprint GroupsFootprintOf(const DeviceWork& grouped, const Residency& resident) const override;
   // Pinned memory where there is enough in one piece, else ordinary memory, which is slower
   // by what the copy through the staging ring takes.
   absl::StatusOr<HostPiece> AllocateOperand(std::uint64_t bytes) override;

@@ -115,8 +115,13 @@ absl::Status Decode(const v1::MatmulHeader& header, MatmulCall* call) {
   if (header.has_output()) call->output = DecodeShared(header.output());
   if (header.has_batch()) {
     const v1::StridedBatch& batch = header.batch();
-    call->batch = BatchSpec{batch.count(),    batch.a_stride(),    batch.b_stride(),
-                            batch.c_stride(), batch.bias_stride(), batch.output_stride()};
+    call->batch = BatchSpec{batch.count(),
+                            batch.a_stride(),
+                            batch.b_stride(),
+                            batch.c_stride(),
+                            batch.bias_stride(),
+                            batch.output_stride(),
+                            {batch.row_ends().begin(), batch.row_ends().end()}};
   }
   return status;
 }
@@ -173,6 +178,14 @@ absl::StatusOr<OperandSpec> DecodeOperand(absl::string_view field, const v1::Ope
                                &operand.blocks.emplace()));
   }
   status.Update(DecodeOrder(absl::StrCat(field, ".k_order"), wire.k_order(), &operand.k_order));
+  if (wire.has_matrix()) {
+    if (operand.source != Source::kResident) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(field, ".matrix is ", wire.matrix(),
+                       ", which goes with a resident operand: a handle, a digest or a name"));
+    }
+    operand.matrix = wire.matrix();
+  }
   if (!status.ok()) return status;
   return operand;
 }

@@ -51,8 +51,8 @@ void IntoSharedMemory(MatmulCall& call) { call.output = SharedMemorySpec{"region
 TEST(BatchValidation, StatesTheStack) {
   const Stack stack = *Validate(GoodCall());
   EXPECT_EQ(stack.count, 10);
-  EXPECT_EQ(stack.a_stride, 24);
-  EXPECT_EQ(stack.b_stride, 30);
+  EXPECT_EQ(stack.strides[WorkPlane::kA], 24);
+  EXPECT_EQ(stack.strides[WorkPlane::kB], 30);
   EXPECT_EQ(stack.d_stride, 20);
   MatmulCall call = GoodCall();
   call.output_leading_dimension = 8;
@@ -78,11 +78,69 @@ TEST(BatchValidation, RefusesNamingFieldValueAndLimit) {
       "or 20, which is all lines of one product");
   EXPECT_EQ(Spoilt([](MatmulCall& c) { c.keep_result.emplace(); }),
             "UNIMPLEMENTED: keep_result is set, and batch.count is 10: it must be 1");
-  EXPECT_EQ(Spoilt([](MatmulCall& c) {
-              c.b->source = Source::kResident;
-              c.b->is_found = true;
+}
+
+// 10 rows of 6 in 4 groups, by 6 x 5 each.
+MatmulCall GroupedCall() {
+  MatmulCall call;
+  call.a = Matrix(10, 6);
+  call.b = Matrix(6, 5);
+  call.batch = BatchSpec{4, 0, 30, 0, 0, 0, {3, 3, 8, 10}};
+  return call;
+}
+
+std::string SpoiltGroups(const std::function<void(MatmulCall&)>& spoil) {
+  MatmulCall call = GroupedCall();
+  spoil(call);
+  return Validate(call).status().ToString();
+}
+
+TEST(BatchValidation, StatesTheGroups) {
+  const Stack stack = *Validate(GroupedCall());
+  EXPECT_EQ(stack.count, 4);
+  ASSERT_TRUE(stack.has_groups());
+  EXPECT_EQ(stack.row_begin(2), 3);
+  EXPECT_EQ(stack.row_end(2), 8);
+  EXPECT_EQ(stack.strides[WorkPlane::kA], 0);
+  EXPECT_EQ(stack.strides[WorkPlane::kB], 30);
+  EXPECT_EQ(stack.d_stride, 0);
+  MatmulCall call = GroupedCall();
+  call.batch = BatchSpec{1, 0, 0, 0, 0, 0, {10}};
+  EXPECT_FALSE(Validate(call)->has_groups());
+}
+
+TEST(BatchValidation, RefusesGroupsNamingFieldValueAndLimit) {
+  const std::string equal = "; they must be equal, and 1 to 4096";
+  EXPECT_EQ(SpoiltGroups([](MatmulCall& c) { c.batch->count = 5; }),
+            "INVALID_ARGUMENT: batch.row_ends has 4 and batch.count is 5" + equal);
+  EXPECT_EQ(SpoiltGroups([](MatmulCall& c) {
+              c.batch->count = 4097;
+              c.batch->row_ends.assign(4097, 10);
             }),
-            "UNIMPLEMENTED: batch.b_stride is 30, and b is a resident operand: there it must be 0");
+            "INVALID_ARGUMENT: batch.row_ends has 4097 and batch.count is 4097" + equal);
+  EXPECT_EQ(SpoiltGroups([](MatmulCall& c) { c.batch->row_ends[2] = 2; }),
+            "INVALID_ARGUMENT: batch.row_ends[2] is 2, behind one of 3; none may be less than the "
+            "one before");
+  for (const std::uint64_t last : {std::uint64_t{9}, std::uint64_t{11}, kHuge}) {
+    EXPECT_EQ(SpoiltGroups([&](MatmulCall& c) { c.batch->row_ends[3] = last; }),
+              "INVALID_ARGUMENT: the last of batch.row_ends is " + std::to_string(last) +
+                  "; it must be 10, the rows of op(a)");
+  }
+  EXPECT_EQ(SpoiltGroups([](MatmulCall& c) { c.batch->a_stride = 6; }),
+            "INVALID_ARGUMENT: batch.a_stride is 6, and batch.row_ends is set: it must be 0");
+  EXPECT_EQ(SpoiltGroups([](MatmulCall& c) { c.batch->output_stride = 50; }),
+            "INVALID_ARGUMENT: batch.output_stride is 50, and batch.row_ends is set: it must be 0");
+  EXPECT_EQ(SpoiltGroups([](MatmulCall& c) { c.output_order = Order::kColumnMajor; }),
+            "INVALID_ARGUMENT: output_order is column_major, and batch.row_ends is set: it must be "
+            "row_major");
+  EXPECT_EQ(SpoiltGroups([](MatmulCall& c) { c.keep_result.emplace(); }),
+            "UNIMPLEMENTED: keep_result is set, and batch.count is 4: it must be 1");
+  EXPECT_EQ(SpoiltGroups([](MatmulCall& c) {
+              c.a->source = Source::kResident;
+              c.a->is_found = true;
+            }),
+            "UNIMPLEMENTED: a is a resident operand, and batch.row_ends is set: send its rows with "
+            "the request");
 }
 
 TEST(BatchValidation, SizesDoNotOverflow) {
@@ -173,8 +231,8 @@ TEST(BatchValidation, OfAKOf0NoStrideIsLeft) {
   call.batch = BatchSpec{3, 7, 9, 0, 0, 0};
   const Stack stack = *Validate(call);
   EXPECT_EQ(stack.count, 3);
-  EXPECT_EQ(stack.a_stride, 0);
-  EXPECT_EQ(stack.b_stride, 0);
+  EXPECT_EQ(stack.strides[WorkPlane::kA], 0);
+  EXPECT_EQ(stack.strides[WorkPlane::kB], 0);
 }
 
 }  // namespace

@@ -166,6 +166,15 @@ TEST_F(ResidentOperandsTest, WeightsAreTheSameWhereBAndItsBiasAre) {
   EXPECT_EQ(weights_id(), without_bias);
   call.b = Resident(Keep(3, 4));
   EXPECT_NE(weights_id(), without_bias);
+  // Each matrix of a stack is a B of its own.
+  call.b = Resident(Keep(6, 4));
+  call.b->has_data = true;
+  call.b->data = {DataType::kF32, 3, 4, Order::kRowMajor, 0};
+  call.b->matrix = 0;
+  const std::uint64_t first = weights_id();
+  EXPECT_EQ(weights_id(), first);
+  call.b->matrix = 1;
+  EXPECT_NE(weights_id(), first);
 }
 
 }  // namespace

@@ -1,10 +1,16 @@
 // Where the products of a stack lie. Bits of products: tests/e2e/strided_batch_test.cc.
 #include "server/device/stack.h"
 
+#include <algorithm>
+#include <memory>
+#include <random>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "gtest/gtest.h"
 #include "server/device/launch.h"
+#include "server/device/resident_part.h"
 
 namespace gemmd {
 namespace {
@@ -31,7 +37,7 @@ TEST(Stack, MatricesThatFollowEachOtherAreOneWithMoreLines) {
   problem.d.leading_dimension = 6;
   Stack stack;
   stack.count = 10;
-  stack.a_stride = 21;
+  stack.strides[WorkPlane::kA] = 21;
   stack.d_stride = 18;
   EXPECT_TRUE(PlaneOf(problem, stack, WorkPlane::kA) ==
               (MatrixLayout{DataType::kF32, 30, 7, Order::kRowMajor, 7}));
@@ -49,12 +55,12 @@ TEST(Stack, BytesEndWithTheLastElement) {
   Stack stack;
   stack.count = 4;
   stack.d_stride = 15;
-  stack.a_stride = 100;
+  stack.strides[WorkPlane::kA] = 100;
   EXPECT_EQ(PlaneBytes(problem, stack, WorkPlane::kA), (3U * 100 + 21) * 2);
   // Side by side in lines of 40.
   Problem beside = problem;
   beside.a.leading_dimension = 40;
-  stack.a_stride = 10;
+  stack.strides[WorkPlane::kA] = 10;
   EXPECT_EQ(PlaneBytes(beside, stack, WorkPlane::kA), (3U * 10 + 2 * 40 + 7) * 2);
   EXPECT_EQ(ProductBytes(problem, stack), (3U * 10 + 21) * 2 + 35 * 2 + 4 * 15 * 2);
 }
@@ -65,7 +71,8 @@ TEST(Stack, ScalesGoWithTheirData) {
   Stack stack;
   stack.count = 4;
   stack.d_stride = 15;
-  stack.a_stride = 1000;
+  SetStrides(problem, WorkPlane::kA, 1000, &stack);
+  EXPECT_EQ(stack.strides[WorkPlane::kA], 1000);
   EXPECT_EQ(PlaneBytes(problem, stack, WorkPlane::kAScales), 4U * 3 * 4);
   EXPECT_EQ(StrideBytes(problem, stack, WorkPlane::kAScales), 3U * 4);
   EXPECT_EQ(PlaneBytes(problem, stack, WorkPlane::kBScales), 5U * 4);
@@ -91,14 +98,16 @@ TEST(Stack, PartsAreWorksOfTheirOwn) {
   char memory[4000];
   DeviceWork stacked;
   stacked.problem = MakeProblem(3, 5, 7, DataType::kF32, DataType::kF32);
-  stacked.stack = {10, 21, 0, 0, 0, 15};
+  stacked.stack.count = 10;
+  stacked.stack.strides[WorkPlane::kA] = 21;
+  stacked.stack.d_stride = 15;
   stacked.plan.predicted_us = 100;
   stacked.buffers[WorkPlane::kA] = memory;
   stacked.buffers[WorkPlane::kB] = memory + 1000;
   stacked.buffers.d = {{memory + 2000, 600, nullptr}};
   const DeviceWork part = PartOf(stacked, 2, 5);
   EXPECT_EQ(part.stack.count, 3);
-  EXPECT_EQ(part.stack.a_stride, 21);
+  EXPECT_EQ(part.stack.strides[WorkPlane::kA], 21);
   EXPECT_EQ(part.buffers[WorkPlane::kA], memory + 2 * 84);
   EXPECT_EQ(part.buffers[WorkPlane::kB], memory + 1000);
   EXPECT_EQ(part.buffers.d.front().data, memory + 2000 + 2 * 60);
@@ -112,13 +121,138 @@ TEST(Stack, PartsAreWorksOfTheirOwn) {
   EXPECT_EQ(products[9].buffers.d.front().data, memory + 2000 + 9 * 60);
 }
 
+// Memory that stays at an address.
+class Staying final : public ResidentOperand {
+ public:
+  explicit Staying(const char* memory) : memory_(memory) {}
+  const void* data() const override { return memory_; }
+  const MatrixLayout& layout() const override { return layout_; }
+  std::uint64_t size_bytes() const override { return 0; }
+
+ private:
+  const char* const memory_;
+  const MatrixLayout layout_;
+};
+
+TEST(Stack, PartsFindTheirMatricesInWhatStays) {
+  char memory[4000];
+  DeviceWork stacked;
+  stacked.problem = MakeProblem(3, 5, 7, DataType::kF32, DataType::kF32);
+  stacked.stack.count = 10;
+  stacked.stack.d_stride = 15;
+  SetStrides(stacked.problem, WorkPlane::kB, 35, &stacked.stack);
+  stacked.buffers.d = {{memory, 600, nullptr}};
+  const auto whole = std::make_shared<const Staying>(memory);
+  // Matrices are 256 bytes apart there, and 140 in what was given.
+  stacked.resident[WorkPlane::kB] =
+      std::make_shared<const ResidentPart>(whole, ResidentPart::Place{512, 256, 280});
+  stacked.resident[WorkPlane::kA] = whole;
+  const DeviceWork part = PartOf(stacked, 3, 6);
+  const ResidentOperand& b = *part.resident[WorkPlane::kB];
+  EXPECT_EQ(b.data(), memory + 512 + 3 * 256);
+  EXPECT_EQ(b.step_bytes(), 256U);
+  EXPECT_EQ(b.begin_in_whole(), 280U + 3 * 140);
+  EXPECT_EQ(&b.whole(), whole.get());
+  EXPECT_EQ(part.resident[WorkPlane::kA], whole);
+  const std::vector<DeviceWork> products = ProductsOf(part, 0, 3);
+  const ResidentOperand& last = *products[2].resident[WorkPlane::kB];
+  EXPECT_EQ(last.data(), memory + 512 + 5 * 256);
+  EXPECT_EQ(last.step_bytes(), 0U);
+  EXPECT_EQ(last.begin_in_whole(), 280U + 5 * 140);
+}
+
+// Makes groups of f32, row-major, by matrices that follow each other. `memory` is A's, B's and D's.
+DeviceWork GroupsOf(const std::vector<std::int64_t>& ends, char* memory) {
+  DeviceWork grouped;
+  grouped.problem = MakeProblem(ends.back(), 5, 7, DataType::kF32, DataType::kF32);
+  grouped.stack.count = static_cast<std::int64_t>(ends.size());
+  grouped.stack.row_ends = std::make_shared<const std::vector<std::int64_t>>(ends);
+  SetStrides(grouped.problem, WorkPlane::kB, 35, &grouped.stack);
+  auto plans = std::make_shared<std::vector<Plan>>(ends.size());
+  for (std::size_t i = 0; i < ends.size(); ++i) {
+    (*plans)[i].predicted_us = static_cast<double>(ends[i] - (i == 0 ? 0 : ends[i - 1]));
+  }
+  grouped.plans = std::move(plans);
+  grouped.buffers[WorkPlane::kA] = memory;
+  grouped.buffers[WorkPlane::kB] = memory;
+  grouped.buffers.d = {{memory, grouped.problem.d.size_bytes(), nullptr}};
+  return grouped;
+}
+
+TEST(Groups, AreProductsOfTheirRows) {
+  char memory[20000];
+  const DeviceWork grouped = GroupsOf({3, 3, 8, 10}, memory);
+  EXPECT_EQ(grouped.rows(), 10);
+  EXPECT_EQ(grouped.flops(), grouped.problem.flops());
+  EXPECT_EQ(PlaneBytes(grouped.problem, grouped.stack, WorkPlane::kB), 4U * 35 * 4);
+  EXPECT_TRUE(ResultOf(grouped.problem, grouped.stack) == grouped.problem.d);
+  const std::vector<DeviceWork> products = ProductsOf(grouped, 0, 4);
+  ASSERT_EQ(products.size(), 3U);
+  const DeviceWork& third = products[1];
+  EXPECT_TRUE(third.stack.is_one());
+  EXPECT_FALSE(third.stack.has_groups());
+  EXPECT_EQ(third.problem.m, 5);
+  EXPECT_EQ(third.problem.d.rows, 5);
+  EXPECT_EQ(third.problem.b.columns, 5);
+  EXPECT_EQ(third.problem.b_scale_lines, 0);
+  EXPECT_EQ(third.buffers[WorkPlane::kA], memory + 3 * 7 * 4);
+  EXPECT_EQ(third.buffers[WorkPlane::kB], memory + 2 * 35 * 4);
+  EXPECT_EQ(third.buffers.d.front().data, memory + 3 * 5 * 4);
+  EXPECT_EQ(SizeOf(third.buffers.d), 5U * 5 * 4);
+  EXPECT_EQ(third.plan.predicted_us, 5);
+}
+
+TEST(GroupSlices, CoverEachRowOnce) {
+  std::vector<char> memory(1 << 20);
+  std::mt19937 random(1);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<std::int64_t> ends;
+    std::int64_t last = 0;
+    const int count = 1 + static_cast<int>(random() % 9);
+    for (int i = 0; i < count; ++i) {
+      last += random() % 3 == 0 ? 0 : static_cast<std::int64_t>(random() % 2000);
+      ends.push_back(last);
+    }
+    if (last == 0) continue;
+    const DeviceWork grouped = GroupsOf(ends, memory.data());
+    const double slice_us = 1 + static_cast<double>(random() % 3000);
+    const bool cuts_rows = random() % 2 == 0;
+    const auto sliced = GroupSlices::Make(grouped, slice_us, cuts_rows);
+    std::vector<DeviceWork> works = ProductsOf(grouped, 0, count);
+    if (sliced != nullptr) {
+      works.clear();
+      for (int slice = 0; slice < sliced->slices(); ++slice) {
+        const std::vector<DeviceWork> some = sliced->WorksOf(slice);
+        ASSERT_FALSE(some.empty());
+        works.insert(works.end(), some.begin(), some.end());
+      }
+    }
+    // D is written once, from the first row to the last.
+    const char* next = memory.data();
+    double us = 0;
+    for (const DeviceWork& work : works) {
+      ASSERT_EQ(work.buffers.d.front().data, next);
+      ASSERT_EQ(work.buffers[WorkPlane::kA],
+                memory.data() + (next - memory.data()) / (5 * 4) * (7 * 4));
+      next += work.problem.m * 5 * 4;
+      us += work.plan.predicted_us;
+      if (cuts_rows && work.problem.m >= 512) {
+        ASSERT_LE(work.plan.predicted_us, std::max(512.0, slice_us));
+      }
+    }
+    ASSERT_EQ(next, memory.data() + last * 5 * 4);
+    ASSERT_NEAR(us, static_cast<double>(last), 1e-6);
+  }
+}
+
 TEST(StackSlices, CoverEachProductOnce) {
   char memory[4000];
   DeviceWork stacked;
   stacked.problem = MakeProblem(1, 1, 1, DataType::kF32, DataType::kF32);
   stacked.buffers.d = {{memory, 4000, nullptr}};
   for (const std::int64_t count : {3, 7, 100, 101}) {
-    stacked.stack = {count, 0, 0, 0, 0, 1};
+    stacked.stack.count = count;
+    stacked.stack.d_stride = 1;
     EXPECT_EQ(StackSlices::Make(stacked, count), nullptr);
     for (const std::int64_t each : {std::int64_t{1}, std::int64_t{2}, count - 1}) {
       const auto slices = StackSlices::Make(stacked, each);

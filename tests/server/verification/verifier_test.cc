@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "server/device/resident_part.h"
 #include "tests/testing/fake_clock.h"
 #include "tests/testing/fake_device.h"
 #include "tests/testing/products/matrices.h"
@@ -28,6 +29,7 @@ class FetchingDevice final : public Device {
     void* memory() const override { return nullptr; }
     const MatrixLayout& layout() const override { return landed; }
     std::uint64_t size_bytes() const override { return bytes.size(); }
+    std::uint64_t given_bytes() const override { return bytes.size(); }
     MatrixLayout landed;
     testing::PlaneBytes bytes;
   };
@@ -180,6 +182,24 @@ TEST_F(VerifierTest, BringsResidentsBack) {
   device.is_lost = true;
   EXPECT_EQ(Verify(&verifier, product).status(), absl::UnavailableError("lost"));
   EXPECT_EQ(verifier.statistics().unverifiable, 1U);
+}
+
+// B is the second matrix of a stack.
+TEST_F(VerifierTest, FindsTheMatrixOfAResidentStack) {
+  FetchingDevice device;
+  FinishedProduct product = Right();
+  auto resident = std::make_shared<FetchingDevice::Resident>();
+  const testing::PlaneBytes& b = operands_.back()->b;
+  resident->bytes.assign(b.size(), 7);
+  resident->bytes.insert(resident->bytes.end(), b.begin(), b.end());
+  product.device = &device;
+  product.buffers[WorkPlane::kB] = nullptr;
+  Verifier verifier({});
+  product.resident[WorkPlane::kB] =
+      std::make_shared<const ResidentPart>(resident, ResidentPart::Place{4096, 0, b.size()});
+  EXPECT_LE(*Verify(&verifier, product), 1);
+  product.resident[WorkPlane::kB] = resident;
+  EXPECT_GT(*Verify(&verifier, product), 1);
 }
 
 // The result stays on the device too, and has never been on the host.

@@ -87,6 +87,7 @@ LaunchQueue::StackLaunch LaunchQueue::StackLaunchOf(const DeviceWork& stacked,
 }
 
 std::shared_ptr<SlicedWork> LaunchQueue::Cut(const DeviceWork& work, double slice_us) const {
+  if (work.stack.has_groups()) return GroupSlices::Make(work, slice_us, false);
   if (!work.stack.is_one()) {
     const StackLaunch launch = StackLaunchOf(work, work.resident.which());
     const std::int64_t each = std::min(launch.products, work.ProductsWithin(slice_us));

@@ -6,25 +6,12 @@
 
 #include "base/math.h"
 #include "server/device/cuda/planes/landing.h"
+#include "server/device/resident_part.h"
 
 namespace gemmd {
 namespace {
 
 constexpr std::int64_t kPartStep = 256;  // a multiple of every kernel's tile
-
-// A plane that lies on the device, from some byte on.
-class ResidentTail final : public ResidentOperand {
- public:
-  ResidentTail(std::shared_ptr<const ResidentOperand> whole, std::uint64_t offset)
-      : whole_(std::move(whole)), offset_(offset) {}
-  const void* data() const override { return static_cast<const char*>(whole_->data()) + offset_; }
-  const MatrixLayout& layout() const override { return whole_->layout(); }
-  std::uint64_t size_bytes() const override { return 0; }  // the whole's
-
- private:
-  const std::shared_ptr<const ResidentOperand> whole_;
-  const std::uint64_t offset_;
-};
 
 std::int64_t PartSize(std::int64_t whole, std::int64_t count) {
   return std::min(whole, RoundUp(CeilOfRatio(whole, count), kPartStep));
@@ -231,8 +218,8 @@ DeviceWork PartOf(const DeviceWork& whole, const Panel& part, std::optional<Work
       work.buffers[plane] = static_cast<const char*>(whole.buffers[plane]) + sent[plane];
     }
     if (whole.resident[plane] != nullptr && landed[plane] != 0) {
-      work.resident[plane] =
-          std::make_shared<const ResidentTail>(whole.resident[plane], landed[plane]);
+      work.resident[plane] = std::make_shared<const ResidentPart>(
+          whole.resident[plane], ResidentPart::Place{landed[plane], 0, sent[plane]});
     }
   }
   if (shared.has_value()) work.resident[*shared] = std::move(strip);

@@ -72,6 +72,7 @@ class CudaResident final : public ResidentResult {
   void* memory() const override { return block_.memory; }
   const MatrixLayout& layout() const override { return landed_; }
   std::uint64_t size_bytes() const override { return ResidentBytes(landed_); }
+  std::uint64_t given_bytes() const override { return given_.size_bytes(); }
   const MatrixLayout& given() const { return given_; }
   const std::optional<PackedAs>& packed() const { return packed_; }
   // Null: at once.

@@ -83,7 +83,9 @@ std::vector<Arguments> StackBlock::arguments(const DeviceWork& stacked, char* bl
     Planes<const void*> addresses;
     for (const WorkPlane plane : kWorkPlanes) {
       const ResidentOperand* const stays = stacked.resident[plane].get();
-      if (stays != nullptr) addresses[plane] = stays->data();
+      if (stays != nullptr) {
+        addresses[plane] = static_cast<const char*>(stays->data()) + place * stays->step_bytes();
+      }
       if (!planes[plane].has_value()) continue;
       addresses[plane] = planes[plane]->part.In(block) + place * planes[plane]->step;
     }

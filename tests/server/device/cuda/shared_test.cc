@@ -111,7 +111,10 @@ TEST_F(CudaSharedTest, AStackInMemoryOfTheDeviceIsCopiedThere) {
     ASSERT_TRUE(region.ok()) << region.status();
     char* const base = (*region)->mapping()->data();
     DeviceWork work = MakeWork(problem, products.front());
-    work.stack = {kCount, 256, 256, 0, 0, 256};
+    work.stack.count = kCount;
+    SetStrides(problem, WorkPlane::kA, 256, &work.stack);
+    SetStrides(problem, WorkPlane::kB, 256, &work.stack);
+    work.stack.d_stride = 256;
     Share(base, base + kCount * plane, nullptr, Access::kDevice, &work.buffers);
     work.buffers.d = {{base + 2 * kCount * plane, kCount * plane, nullptr}};
     work.buffers.d_access = Access::kDevice;

@@ -28,10 +28,10 @@ class CudaStacksTest : public CudaDeviceTest {
     DeviceWork work = MakeWork(batch.problem, batch.of(0));
     Stack& stack = work.stack;
     stack.count = batch.count;
-    stack.a_stride = batch.a_stride;
-    stack.b_stride = batch.b_stride;
-    stack.c_stride = batch.c_stride;
-    stack.bias_stride = batch.bias_stride;
+    SetStrides(batch.problem, WorkPlane::kA, batch.a_stride, &stack);
+    SetStrides(batch.problem, WorkPlane::kB, batch.b_stride, &stack);
+    SetStrides(batch.problem, WorkPlane::kC, batch.c_stride, &stack);
+    SetStrides(batch.problem, WorkPlane::kBias, batch.bias_stride, &stack);
     stack.d_stride = batch.problem.d.outer() * batch.problem.d.leading_dimension;
     if (stack.is_one()) stack = {};
     const std::pair<WorkPlane, const void*> planes[] = {
@@ -147,7 +147,9 @@ TEST_F(CudaStacksTest, ReservesWhatItsLaunchesTake) {
     DeviceWork work;
     work.problem = problem;
     work.plan = *Select(registry_, device_->Landed(problem), device_->traits());
-    work.stack = {40, 8 * size, 0, 0, 0, 8 * size};
+    work.stack.count = 40;
+    SetStrides(problem, WorkPlane::kA, 8 * size, &work.stack);
+    work.stack.d_stride = 8 * size;
     Residency resident;
     const Footprint one = device_->FootprintOf(problem, work.plan, resident);
     const Footprint all = device_->StackFootprintOf(problem, work.stack, work.plan, resident);
