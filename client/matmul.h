@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/time/time.h"
 #include "base/numbers/types.h"
@@ -45,6 +46,10 @@ struct Batch {
   std::uint64_t c_stride = 0;
   std::uint64_t bias_stride = 0;
   std::uint64_t output_stride = 0;  // of a D in shared memory; 0: results follow each other
+  // Not empty: groups of rows, `count` of them, by matrices of B of their own. Product g has the
+  // rows of op(A), C and D from where the one before it ends on to row_ends[g], perhaps none; the
+  // last is M. A, C and D are one matrix each then, and their strides are 0.
+  std::vector<std::uint64_t> row_ends = {};
 };
 
 struct MatmulOptions {

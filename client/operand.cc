@@ -17,6 +17,7 @@ struct Format {
     return operand.format ? &*operand.format : nullptr;
   }
   const MatrixFormat* operator()(const SharedOperand& operand) const { return &operand.data; }
+  const MatrixFormat* operator()(const StackedOperand& operand) const { return &operand.matrix; }
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 // server, or one in memory that client and server share. Values; no gRPC.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
@@ -58,8 +59,18 @@ struct SharedOperand {
   std::optional<BlockScaling> blocks = std::nullopt;
 };
 
+// Matrices of a stack on the server: of one format, one behind the other, so that the stack's rows
+// (of a column-major one its columns) are a multiple of theirs. A product takes one, products of a
+// batch whose stride is not 0 this one and those that follow.
+struct StackedOperand {
+  std::variant<OperandSource, OperandName> stack;
+  MatrixFormat matrix;      // of each of them
+  std::uint64_t index = 0;  // of this one
+};
+
 // An OperandSource stays on the server, and is uploaded where the server does not have it.
-using Operand = std::variant<InlineOperand, OperandSource, OperandName, SharedOperand>;
+using Operand =
+    std::variant<InlineOperand, OperandSource, OperandName, SharedOperand, StackedOperand>;
 
 // Its format; null where only the server knows.
 const MatrixFormat* FormatOf(const Operand& operand);

@@ -78,6 +78,7 @@ absl::Status SetExpected(const gemmd_encoded_matmul& given,
   }
   ExpectedResult& expected = matmul.expected;
   expected.products = static_cast<std::uint64_t>(given.d_count);
+  expected.has_groups = batch.row_ends_size() != 0;
   const absl::StatusOr<std::uint64_t> bytes = SizeBytes(format, expected.StackOf(format));
   if (!bytes.ok()) return bytes.status();
 

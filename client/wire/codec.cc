@@ -57,6 +57,12 @@ struct Encoder {
     *wire.mutable_shared() = operand.place.memory;
   }
 
+  void operator()(StackedOperand&& operand) const {
+    std::visit(*this, std::move(operand.stack));
+    SetPlane(operand.matrix, wire.mutable_data());
+    wire.set_matrix(operand.index);
+  }
+
   void AddPlane(v1::PlaneName plane, const Matrix& matrix, v1::Plane* described) const {
     CheckBytes(plane, matrix);
     SetPlane(matrix.format(), described);
@@ -97,6 +103,7 @@ ExpectedResult Expect(const MatmulInputs& inputs, const MatmulOptions& options) 
   expected.leading_dimension = options.output_leading_dimension;
   if (options.batch) {
     expected.products = options.batch->count;
+    expected.has_groups = !options.batch->row_ends.empty();
     expected.stride = options.batch->output_stride;
   }
   expected.stays = std::holds_alternative<KeepResult>(options.destination);
@@ -204,14 +211,14 @@ std::uint64_t ExpectedResult::max_bytes() const {
   const std::uint64_t line = std::max(inner, leading_dimension);
   if (outer != 0 && line > limit / outer) return largest;
   const std::uint64_t one = outer * line;
-  if (products <= 1) return one * kLargestElementBytes;
+  if (products <= 1 || has_groups) return one * kLargestElementBytes;
   const std::uint64_t step = stride == 0 ? one : stride;
   if (step > (limit - one) / (products - 1)) return largest;
   return ((products - 1) * step + one) * kLargestElementBytes;
 }
 
 Stack ExpectedResult::StackOf(const MatrixFormat& format) const {
-  if (products <= 1) return {};
+  if (products <= 1 || has_groups) return {};
   return {products, stride == 0 ? format.outer() * format.stride() : stride};
 }
 

@@ -24,6 +24,7 @@ struct ExpectedResult {
   Order order = Order::kRowMajor;
   std::uint64_t leading_dimension = 0;  // 0: tightly packed
   std::uint64_t products = 0;           // of a batch; 0: there is none, and one product
+  bool has_groups = false;              // the batch's products share out the rows of one D
   std::uint64_t stride = 0;             // of a batch's results; 0: they follow each other
   bool stays = false;                   // on the server: a handle comes instead of D
   // The memory, shared with the server, that D is written to: none of it comes with the answer.

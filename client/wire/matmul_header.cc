@@ -21,6 +21,7 @@ void SetBatch(const Batch& batch, v1::StridedBatch& wire) {
   wire.set_c_stride(batch.c_stride);
   wire.set_bias_stride(batch.bias_stride);
   wire.set_output_stride(batch.output_stride);
+  wire.mutable_row_ends()->Add(batch.row_ends.begin(), batch.row_ends.end());
 }
 
 }  // namespace

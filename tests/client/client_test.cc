@@ -164,6 +164,48 @@ TEST_F(ClientTest, ABatchThatAServerDoesNotKnowIsUnimplemented) {
   }
 }
 
+// Groups of rows have one A and one D.
+TEST_F(ClientTest, GroupsAreOneMatrix) {
+  MatmulOptions options;
+  options.batch = Batch{3, 0, 4, 0, 0, 0, {1, 1, 4}};
+  const auto inputs = [] {
+    const MatrixFormat of_b{DataType::kInt8, 2, 2, Order::kRowMajor, 0};
+    return MatmulInputs{Int8(4, 2, "aabbccdd"),
+                        *Matrix::Create(of_b, {3, 4}, Bytes("xxxxyyyyzzzz"))};
+  };
+  const auto answer = [](std::uint64_t products) {
+    return [products](auto& context, const auto& request, v1::MatmulResponse& response) {
+      grpc::Status status = Answer(4, 2, "abcdefgh")(context, request, response);
+      response.mutable_receipt()->set_products(products);
+      return status;
+    };
+  };
+  server_.Then(answer(3));
+  const auto product = client_.Matmul(inputs(), options);
+  ASSERT_TRUE(product.ok()) << product.status();
+  EXPECT_EQ(product->d->bytes(), "abcdefgh");
+  const v1::StridedBatch batch = server_.requests().at(0).header().batch();
+  EXPECT_EQ(batch.count(), 3U);
+  EXPECT_EQ(batch.b_stride(), 4U);
+  ASSERT_EQ(batch.row_ends_size(), 3);
+  EXPECT_EQ(batch.row_ends(2), 4U);
+  // A server that does not know them computes another product.
+  server_.Then(answer(0));
+  EXPECT_EQ(client_.Matmul(inputs(), options).status().code(), absl::StatusCode::kUnimplemented);
+}
+
+TEST_F(ClientTest, AMatrixOfAStackIsNamedByItsPlace) {
+  server_.Then(Answer(2, 2, "abcd"));
+  MatmulInputs inputs{Int8(2, 2, "aaaa"),
+                      StackedOperand{OperandName{"experts-1", {}}, {DataType::kInt8, 2, 2}, 5}};
+  ASSERT_TRUE(client_.Matmul(std::move(inputs), {}).ok());
+  const v1::Operand b = server_.requests().at(0).header().b();
+  EXPECT_EQ(b.handle(), "experts-1");
+  EXPECT_EQ(b.matrix(), 5U);
+  EXPECT_EQ(b.data().rows(), 2U);
+  EXPECT_EQ(b.data().type(), v1::INT8);
+}
+
 TEST_F(ClientTest, AStackOfTooFewBytesIsNotSent) {
   MatmulOptions options = OfThree();
   options.batch->a_stride = 6;
