@@ -241,7 +241,8 @@ absl::StatusOr<v1::SetNameResponse> Operands::SetName(const OperandName& operand
   TourPlan plan = PlanFor(operand, call);
   if (is_several) plan.server = home;
   auto named = AskOne<v1::SetNameResponse>(std::move(plan), deadline, [&](const Server& server) {
-    return server.operands.Unary<v1::SetNameResponse>("Operands/SetName", request, deadline);
+    return server.operands.Unary<v1::SetNameResponse>("Operands/SetName", request, deadline,
+                                                      operand.digest);
   });
   if (!named.ok() || !is_several || !replace) return named;
   const absl::Status status = CheckNameElsewhere(known, new_name, true, home, deadline);
@@ -273,7 +274,8 @@ absl::StatusOr<absl::Duration> Operands::Renew(const OperandName& name, const Le
   if (lease) SetDuration(*lease, request.mutable_lease());
   const auto response =
       AskOne<v1::RenewResponse>(PlanFor(name, call), deadline, [&](const Server& server) {
-        return server.operands.Unary<v1::RenewResponse>("Operands/Renew", request, deadline);
+        return server.operands.Unary<v1::RenewResponse>("Operands/Renew", request, deadline,
+                                                        name.digest);
       });
   if (!response.ok()) return response.status();
   return absl::Seconds(response->lease_remaining().seconds()) +

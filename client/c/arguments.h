@@ -34,6 +34,9 @@ inline constexpr std::size_t kMaxStructBytes = 4096;
 template <typename Struct>
 inline constexpr std::size_t kFirstBytes = sizeof(Struct);
 template <>
+inline constexpr std::size_t kFirstBytes<gemmd_client_options> = offsetof(gemmd_client_options,
+                                                                          affinity_header);
+template <>
 inline constexpr std::size_t kFirstBytes<gemmd_matmul_options> = offsetof(gemmd_matmul_options,
                                                                           batch_count);
 template <>

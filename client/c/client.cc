@@ -46,7 +46,7 @@ absl::Status NewClient(const gemmd_client_options* options, gemmd_client** clien
   gemmd_client_options given = GEMMD_CLIENT_OPTIONS_INIT;
   if (options != nullptr) {
     if (absl::Status s = CheckSized("options", options); !s.ok()) return s;
-    given = *options;
+    given = KnownOf(*options);
   }
   ClientOptions ours;
   if (const std::string target = TextOf(given.target); !target.empty()) {
@@ -61,6 +61,7 @@ absl::Status NewClient(const gemmd_client_options* options, gemmd_client** clien
   ours.channel.own_connection = true;
   ours.channel.token = TextOf(given.token);
   ours.channel.tenant = TextOf(given.tenant);
+  ours.affinity_header = given.affinity_header;
   absl::StatusOr<std::optional<TlsOptions>> tls = TlsOf(given);
   if (!tls.ok()) return tls.status();
   ours.channel.tls = *std::move(tls);

@@ -214,6 +214,9 @@ void Servers::OnHealth(const std::string& name, Health health) {
   const MutexLock lock(mutex_);
   const int server = fleet_.Find(name);
   if (server >= 0) fleet_.SetHealth(server, health);
+  if (!has_names_ || health != Health::kNotServing) return;
+  must_look_ = true;
+  changed_.notify_all();
 }
 
 void Servers::Refresh() {

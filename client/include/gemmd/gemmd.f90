@@ -41,6 +41,7 @@ module gemmd
     type(c_ptr) :: server_name
     integer(c_int64_t) :: retry_patience_ms
     integer(c_int64_t) :: timeout_ms
+    logical(c_bool) :: affinity_header
   end type
 
   type, bind(c) :: gemmd_array
@@ -203,7 +204,7 @@ contains
 
   type(gemmd_client_options) function gemmd_client_options_init() result(made)
     made = gemmd_client_options(0, c_null_ptr, c_null_ptr, c_null_ptr, .false., c_null_ptr, c_null_ptr, &
-        c_null_ptr, c_null_ptr, 0, 0)
+        c_null_ptr, c_null_ptr, 0, 0, .false.)
     made%size = c_sizeof(made)
   end function
 

@@ -111,10 +111,13 @@ typedef struct gemmd_client_options {
   /* A server that is gone or full is tried again for so long: 0 is 10 s, -1 is never. */
   int64_t retry_patience_ms;
   int64_t timeout_ms; /* of each call that says 0 itself; 0 is no deadline */
+  /* Calls about a matrix with a digest have it as the header gemmd-affinity, for a proxy that
+   * spreads calls by it; products of such matrices then go in one call each */
+  bool affinity_header;
 } gemmd_client_options;
 
 #define GEMMD_CLIENT_OPTIONS_INIT \
-  { sizeof(gemmd_client_options), NULL, NULL, NULL, false, NULL, NULL, NULL, NULL, 0, 0 }
+  { sizeof(gemmd_client_options), NULL, NULL, NULL, false, NULL, NULL, NULL, NULL, 0, 0, false }
 
 /* Makes a client. It connects at the first call, and again by itself after a failure. Options may
  * be NULL.

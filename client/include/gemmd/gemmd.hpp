@@ -434,7 +434,7 @@ class WeightFile {
 
 // gemmd_client_options. Empty texts are the defaults.
 struct ClientOptions {
-  std::string target = {};  // host:port, dns:///host:port or unix:path
+  std::string target = {};  // host:port, dns:///host:port or unix:path; several with commas
   std::string token = {};
   std::string tenant = {};
   bool tls = false;
@@ -444,6 +444,7 @@ struct ClientOptions {
   std::string server_name = {};
   Milliseconds retry_patience{0};  // 0: 10 s; -1: a call is never tried again
   Milliseconds timeout{0};         // 0: none
+  bool affinity_header = false;    // calls about a matrix with a digest say it to proxies
 };
 
 // What Client::Info() tells; json is gemmd.v1.ServerInfoResponse.
@@ -466,6 +467,7 @@ class Client {
     given.server_name = detail::OrNull(options.server_name);
     given.retry_patience_ms = options.retry_patience.count();
     given.timeout_ms = options.timeout.count();
+    given.affinity_header = options.affinity_header;
     gemmd_client* client = nullptr;
     if (Status s = detail::Call(gemmd_client_new, &given, &client); !s.ok()) return s;
     return Client(client);

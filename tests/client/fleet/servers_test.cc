@@ -4,11 +4,15 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "client/client.h"
 #include "client/details.h"
 #include "client/operands.h"
+#include "gemmd/v1/operands.grpc.pb.h"
 #include "gmock/gmock.h"
+#include "grpcpp/health_check_service_interface.h"
 #include "gtest/gtest.h"
 #include "tests/client/testing/recording_timer.h"
 #include "tests/client/testing/scripted_server.h"
@@ -196,6 +200,32 @@ TEST_F(ServersTest, ANameWithoutAddressesIsUnavailableAndAskedAgain) {
   EXPECT_EQ(timer_->delays.size(), 2u);
 }
 
+TEST_F(ServersTest, ANameIsLookedUpWhereItsServerSaysThatItDoesNotServe) {
+  grpc::EnableDefaultHealthCheckService(true);
+  v1::Operands::Service service;  // without a service gRPC makes no server
+  grpc::ServerBuilder builder;
+  builder.RegisterService(&service);
+  int port = 0;
+  builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port);
+  const std::unique_ptr<grpc::Server> server = builder.BuildAndStart();
+  grpc::EnableDefaultHealthCheckService(false);
+  server->GetHealthCheckService()->SetServingStatus(false);
+  absl::Notification is_looked_up_again;
+  int looks = 0;
+  ClientOptions options = Options();
+  options.servers = {"dns:///gpu"};
+  options.fleet.look_pause = absl::ZeroDuration();
+  options.fleet.resolve = [&](const NameAndPort&) -> absl::StatusOr<std::vector<std::string>> {
+    if (++looks == 2) is_looked_up_again.Notify();
+    return std::vector<std::string>{absl::StrCat("127.0.0.1:", port)};
+  };
+  {
+    const Client client(options);
+    is_looked_up_again.WaitForNotification();  // and no call has failed
+  }
+  server->Shutdown();
+}
+
 std::string AffinityIn(const grpc::ServerContext& context) {
   const auto found = context.client_metadata().find("gemmd-affinity");
   if (found == context.client_metadata().end()) return "";
@@ -221,6 +251,88 @@ TEST_F(ServersTest, TheAffinityHeaderIsTheDigestWhereItIsAskedFor) {
   std::string digest;
   for (int i = 0; i < 32; ++i) digest += "0f";
   EXPECT_THAT(headers, ElementsAre("", "", "", digest));
+}
+
+// Keeps nothing, and remembers the header of each call.
+class HeaderService final : public v1::Operands::Service {
+ public:
+  HeaderService() {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("127.0.0.1:0", grpc::InsecureServerCredentials(), &port_);
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~HeaderService() override { server_->Shutdown(absl::ToChronoTime(absl::Now())); }
+
+  std::string target() const { return absl::StrCat("127.0.0.1:", port_); }
+  std::vector<std::string> Take() { return std::exchange(calls_, {}); }
+
+ private:
+  grpc::Status FindMissing(grpc::ServerContext* context, const v1::FindMissingRequest* request,
+                           v1::FindMissingResponse* response) override {
+    *response->mutable_missing() = request->digests();
+    return Remember("FindMissing", *context, grpc::Status::OK);
+  }
+  grpc::Status Upload(grpc::ServerContext* context, grpc::ServerReader<v1::UploadRequest>* reader,
+                      v1::UploadResponse*) override {
+    v1::UploadRequest request;
+    while (reader->Read(&request)) {
+    }
+    return Remember("Upload", *context, kNo);
+  }
+  grpc::Status Get(grpc::ServerContext* context, const v1::GetRequest*, v1::GetResponse*) override {
+    return Remember("Get", *context, kNo);
+  }
+  grpc::Status Download(grpc::ServerContext* context, const v1::DownloadRequest*,
+                        grpc::ServerWriter<v1::DownloadResponse>*) override {
+    return Remember("Download", *context, kNo);
+  }
+  grpc::Status SetName(grpc::ServerContext* context, const v1::SetNameRequest*,
+                       v1::SetNameResponse*) override {
+    return Remember("SetName", *context, kNo);
+  }
+  grpc::Status Renew(grpc::ServerContext* context, const v1::RenewRequest*,
+                     v1::RenewResponse*) override {
+    return Remember("Renew", *context, kNo);
+  }
+  grpc::Status Release(grpc::ServerContext* context, const v1::ReleaseRequest*,
+                       v1::ReleaseResponse*) override {
+    return Remember("Release", *context, kNo);
+  }
+  // One call after another comes here.
+  grpc::Status Remember(const char* method, const grpc::ServerContext& context,
+                        grpc::Status status) {
+    calls_.push_back(absl::StrCat(method, " ", AffinityIn(context)));
+    return status;
+  }
+
+  const grpc::Status kNo = grpc::Status(StatusCode::FAILED_PRECONDITION, "it was seen");
+  int port_ = 0;
+  std::vector<std::string> calls_;
+  std::unique_ptr<grpc::Server> server_;
+};
+
+TEST_F(ServersTest, CallsAboutAMatrixHaveTheAffinityHeader) {
+  HeaderService service;
+  ClientOptions options = Options();
+  options.servers.clear();
+  options.channel.target = service.target();
+  options.affinity_header = true;
+  Operands operands(options);
+  const absl::StatusOr<OperandSource> source = OperandSource::Create(Int8("aaaa"));
+  ASSERT_TRUE(source.ok()) << source.status();
+  const std::string digest = absl::BytesToHexString(source->digest());
+  EXPECT_FALSE(operands.Put(*source).ok());
+  EXPECT_THAT(service.Take(), ElementsAre("FindMissing " + digest, "Upload " + digest));
+  const OperandName name{{}, std::string(source->digest())};
+  EXPECT_FALSE(operands.Describe(name).ok());
+  EXPECT_FALSE(operands.Get(name).ok());
+  EXPECT_FALSE(operands.SetName(name, "w").ok());
+  EXPECT_FALSE(operands.Renew(name).ok());
+  EXPECT_FALSE(operands.Release(name).ok());
+  EXPECT_THAT(service.Take(),
+              ElementsAre("Get " + digest, "Download " + digest, "SetName " + digest,
+                          "Renew " + digest, "Release " + digest));
 }
 
 }  // namespace
