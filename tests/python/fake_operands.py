@@ -11,12 +11,12 @@ from gemmd import _messages
 class FakeOperands:
     """keeps: of each upload's Begin and bytes, the Operand that the answer says is kept."""
 
-    def __init__(self, keeps):
+    def __init__(self, keeps, interceptors=()):
         self.keeps = keeps
         self.begins = []
         self.digests = []
         self._lock = threading.Lock()
-        self._server = grpc.server(futures.ThreadPoolExecutor(4))
+        self._server = grpc.server(futures.ThreadPoolExecutor(4), interceptors=interceptors)
         unary, stream = grpc.unary_unary_rpc_method_handler, grpc.stream_unary_rpc_method_handler
         handlers = {
             "FindMissing": unary(self._find_missing, _messages.FindMissingRequest.FromString),

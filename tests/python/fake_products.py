@@ -15,11 +15,11 @@ class FakeProducts:
     server does that does not know the field. refuses: what it does not take of a batch, in UNIMPLEMENTED.
     """
 
-    def __init__(self, has_batches, refuses=""):
+    def __init__(self, has_batches, refuses="", interceptors=()):
         self.has_batches = has_batches
         self.refuses = refuses
         self.requests = []
-        self._server = grpc.server(futures.ThreadPoolExecutor(4))
+        self._server = grpc.server(futures.ThreadPoolExecutor(4), interceptors=interceptors)
         handler = grpc.unary_unary_rpc_method_handler(self._matmul, _messages._class_of("MatmulRequest").FromString)
         self._server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler("gemmd.v1.Gemm", {"Matmul": handler}),)

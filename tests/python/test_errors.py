@@ -41,10 +41,6 @@ def test_shapes_and_types_that_do_not_go_together(client):
         client.matmul(a, a.T, c=np.ones((3, 3)))
     with pytest.raises(ValueError, match="keep"):
         client.matmul(np.ones((2, 2, 3)), a.T, keep=True)
-    with pytest.raises(ValueError, match="not built yet"):
-        gemmd.Client(["one:1", "two:2"])
-    with pytest.raises(ValueError, match=r"^address is 'one:1,two:2', which names 2 servers"):
-        gemmd.Client("one:1,two:2")
     with pytest.raises(ValueError, match="header"):
         gemmd.Client("one:1", tenant="a\nb")
 
@@ -184,6 +180,14 @@ def test_the_retry_rules_are_those_of_the_cpp_library():
     assert retry_delay(policy, 1, "UNAVAILABLE", Pushback(forbidden=True), None) is None
     assert retry_delay(policy, 1, "UNAVAILABLE", NO_PUSHBACK, 0.05) is None
     assert retry_delay(policy, 1, "UNAVAILABLE", NO_PUSHBACK, 0.06) == 0.05
+    # Another server is asked without a wait after UNAVAILABLE, and as often.
+    assert retry_delay(policy, 7, "UNAVAILABLE", NO_PUSHBACK, None, elsewhere=True) == 0
+    assert retry_delay(policy, 8, "UNAVAILABLE", NO_PUSHBACK, None, elsewhere=True) is None
+    assert retry_delay(policy, 2, "UNAVAILABLE", NO_PUSHBACK, None, 10.1, elsewhere=True) is None
+    assert retry_delay(policy, 1, "UNAVAILABLE", Pushback(seconds=61), None, elsewhere=True) == 0
+    assert retry_delay(policy, 1, "UNAVAILABLE", Pushback(forbidden=True), None, elsewhere=True) is None
+    assert retry_delay(policy, 1, "UNAVAILABLE", NO_PUSHBACK, 0, elsewhere=True) is None
+    assert retry_delay(policy, 1, "RESOURCE_EXHAUSTED", Pushback(seconds=1.5), None, elsewhere=True) == 1.5
     patient = gemmd.RetryPolicy(max_attempts=100)
     drawn = [
         retry_delay(patient, 1, "UNAVAILABLE", NO_PUSHBACK, None, 0, stdlib_random.Random(seed))
@@ -240,7 +244,7 @@ def test_a_server_that_does_not_answer_is_logged_once(call, caplog):
         assert line.endswith("); trying again for up to 10 s")
         fail_twice(client)
         assert logged(caplog) == []
-        client._engine.link.hear()  # it is back, and then gone again
+        client._engine.servers.only.link.hear()  # it is back, and then gone again
         fail_twice(client)
         assert len(logged(caplog)) == 1
 

@@ -93,7 +93,7 @@ def test_a_receipt_says_over_how_many_connections_it_went(server):
     a = np.ones((100, 100), "f4")
     with gemmd.Client(server.address, transport="stream", channels=4, library=False) as client:
         assert client.matmul(a, a).receipt.sent.channels == 4
-        client._engine.sessions._is_single = True  # as after a refusal
+        client._engine.servers.only.sessions._is_single = True  # as after a refusal
         assert client.matmul(a, a).receipt.sent.channels == 1
 
 
@@ -102,7 +102,7 @@ def test_an_upload_that_another_server_takes_is_sent_whole(client, random, monke
 
     asked = []
 
-    def missing(engine, source, end):
+    def missing(engine, server, source, end):
         asked.append(source)
         return []  # another server has it
 

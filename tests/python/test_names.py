@@ -289,9 +289,9 @@ def test_a_name_that_went_and_came_back_while_it_was_asked_for(client, monkeypat
     second.set_name("w", replace=True)
     follow = gemmd.Named._follow
 
-    def after_it_is_back(self, deadline):
+    def after_it_is_back(self, server, deadline):
         first.set_name("w", replace=True)
-        return follow(self, deadline)
+        return follow(self, server, deadline)
 
     monkeypatch.setattr(gemmd.Named, "_follow", after_it_is_back)
     assert np.array_equal(np.ones((2, 2)) @ named, np.ones((2, 2)))

@@ -39,7 +39,8 @@ def test_arguments_come_along_and_equal_ones_share_a_client(server):
         assert one is two is not client
         assert one._engine.retry == retry
         assert one._engine.route == client._engine.route
-        assert one._engine.link.metadata == client._engine.link.metadata
+        links = [each._engine.servers.only.link for each in (one, client)]
+        assert links[0].metadata() == links[1].metadata() == (("gemmd-tenant", "me"),)
         one.close()
         three = pickle.loads(pickle.dumps(client))
         assert three is not one

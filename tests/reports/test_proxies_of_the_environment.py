@@ -99,4 +99,4 @@ def test_plain_text_goes_through_no_proxy():
         ("unix:/run/gemmd", None, False),
     ):
         with gemmd.Client(address, tls=tls) as client:
-            assert (("grpc.enable_http_proxy", 0) in client._engine.link._options) != is_proxied
+            assert (("grpc.enable_http_proxy", 0) in client._engine.servers.only.link._options) != is_proxied

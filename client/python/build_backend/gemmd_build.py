@@ -75,6 +75,7 @@ def _sources() -> list[pathlib.Path]:
 def _descriptors() -> bytes:
     proto = TREE / "proto"
     names = sorted(str(path.relative_to(proto)) for path in (proto / "gemmd" / "v1").glob("*.proto"))
+    names.append("grpc/health/v1/health.proto")
     command = ["protoc"] if shutil.which("protoc") else [sys.executable, "-m", "grpc_tools.protoc"]
     with tempfile.TemporaryDirectory() as work:
         out = pathlib.Path(work) / "descriptors.binpb"

@@ -8,10 +8,11 @@
         w = client.put(weights)          # stays on the server
         y = client.matmul(x, w, activation="relu")
 
-gemmd.matmul(a, b) does it on the server that GEMMD_SERVER names. gemmd.aio has the same for asyncio.
+gemmd.matmul(a, b) does it on the servers that GEMMD_SERVER names. gemmd.aio has the same for asyncio.
 
 A map: client.py is what users call; _prepare.py makes products of arrays; _running.py and _engine.py see to their
-attempts; _session.py, _stream.py and _channel.py are the wire; _framing.py and _messages.py the bytes.
+attempts; _fleet.py and _servers.py choose where; _session.py, _stream.py and _channel.py are the wire; _framing.py
+and _messages.py the bytes.
 """
 
 import pkgutil as _pkgutil
@@ -21,6 +22,7 @@ __path__ = _pkgutil.extend_path(__path__, __name__)
 
 from gemmd import _fork as _fork  # before anything that imports gRPC  # isort: split
 from gemmd._channel import Tls
+from gemmd._fleet import ServerState
 from gemmd._version import __version__
 from gemmd.admin import Estimate, Info, Statistics
 from gemmd.client import Client, Pending, default_client, matmul
@@ -51,6 +53,7 @@ from gemmd.receipt import Receipt
 from gemmd.resident import Named, Resident, Transposed
 from gemmd.result import Result
 from gemmd.retry import RetryPolicy
+from gemmd.stacked import Stacked
 
 __all__ = [
     "Aborted",
@@ -79,6 +82,8 @@ __all__ = [
     "ResourceExhausted",
     "Result",
     "RetryPolicy",
+    "ServerState",
+    "Stacked",
     "Statistics",
     "Tls",
     "Transposed",

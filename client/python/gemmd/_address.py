@@ -1,11 +1,16 @@
-"""Where a server is: what callers write, checked, and what gRPC is given."""
+"""Where servers are: what callers write, checked, and what gRPC is given."""
 
 from __future__ import annotations
 
 import ipaddress
+import os
 import re
+from collections.abc import Sequence
 
+DEFAULT_ADDRESS = "127.0.0.1:50051"
 DEFAULT_PORT = 50051
+MOST_SERVERS = 256  # of one client
+
 _FORMS = 'it must be "HOST:PORT", or "unix:PATH"'
 _HOST = re.compile(r"[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_.])?")
 # Those of gRPC's schemes that this module does not look into.
@@ -13,18 +18,65 @@ _OTHERS = ("google-c2p", "passthrough", "vsock", "xds")
 
 
 class Address:
-    """target: what gRPC resolves. stays_here: whether what is sent there never leaves this host."""
+    """target: what gRPC resolves. stays_here: whether what is sent there never leaves this host.
 
-    __slots__ = ("stays_here", "target")
+    servers: the name and the port of dns:///NAME:PORT, each of whose addresses is a server; None: it is one server.
+    """
+
+    __slots__ = ("servers", "stays_here", "target")
 
     def __init__(self, text: str, name: str = "address") -> None:
         """ValueError: it is none; `name` is what the caller knows it by."""
         if not isinstance(text, str):
             raise TypeError(f"{name} is {text!r}; it must be a str")
         wrong = next((each for each in text if each.isspace() or not each.isprintable() or each in "\"'"), None)
+        if not text:
+            raise ValueError(f"{name} is {text!r}, which names no server; {_FORMS}")
         if wrong is not None:
             raise ValueError(f"{name} is {text!r}, which contains {wrong!r}; {_FORMS}")
         self.target, self.stays_here = _read(text, name)
+        self.servers = _name_and_port(self.target)
+
+
+def addresses_of(given: str | Sequence[str] | None) -> list[Address]:
+    """The entries of a list of servers; None: GEMMD_SERVER's, else the default.
+
+    A text has commas between them, but for one that begins with ipv4: or ipv6:, whose commas are gRPC's.
+    ValueError names the entry: it is wrong, or there twice; or the list is empty, or too long.
+    """
+    field = "address"
+    if given is None:
+        named = os.environ.get("GEMMD_SERVER")
+        field, given = ("GEMMD_SERVER", named) if named else (field, DEFAULT_ADDRESS)
+    if isinstance(given, str):
+        given = [given] if given.startswith(("ipv4:", "ipv6:")) else given.split(",")
+    entries = list(given)
+    if not entries:
+        raise ValueError(f"{field} is {given!r}, which names no server; {_FORMS}, or a list of such")
+    if len(entries) > MOST_SERVERS:
+        raise ValueError(f"{field} has {len(entries)} entries; it must have at most {MOST_SERVERS}")
+    found: dict[str, Address] = {}
+    for number, entry in enumerate(entries, 1):
+        which = field if len(entries) == 1 else f"entry {number} of {field}"
+        address = Address(entry, which)
+        if address.target in found:
+            raise ValueError(
+                f"{which} is {entry!r}, which is the server of entry {list(found).index(address.target) + 1}; "
+                "each must be there once"
+            )
+        found[address.target] = address
+    return list(found.values())
+
+
+def _name_and_port(target: str) -> tuple[str, int] | None:
+    if not target.startswith("dns:///"):
+        return None
+    host, _, port = target.removeprefix("dns:///").rpartition(":")
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return host, int(port)
+    return None
 
 
 def _read(text: str, name: str) -> tuple[str, bool]:

@@ -61,6 +61,7 @@ def _options_of(link: Link) -> _library.ClientOptions:
         tenant=(link.tenant or "").encode(),
         tls=link.tls is not None,
         retry_patience_ms=-1,  # attempts are counted here
+        affinity_header=link.affinity_header,
     )
     if link.tls is not None:
         options.root_certificates, options.client_certificate, options.client_key = link.tls.read()

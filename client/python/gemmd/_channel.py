@@ -39,6 +39,9 @@ _OPTIONS = (
     (ChannelOptions.SingleThreadedUnaryStream, 1),
 )
 
+# Says which operand a call is about, for proxies that spread calls by it: the digest in hexadecimal.
+_AFFINITY_HEADER = "gemmd-affinity"
+
 # Calls that met their deadlines while nothing came for so many seconds may have been on a dead path.
 _SILENCE = 1.0
 
@@ -64,9 +67,21 @@ class Tls:
         """Root certificates, certificate and key, as PEM texts."""
         return _read(self.root_certificates), _read(self.certificate), _read(self.key)
 
+    def loaded(self) -> Tls:
+        """The same with the texts of its files, which may be gone when a later server is met."""
+        return Tls(*self.read(), self.server_name)
+
 
 def _read(pem: Pem | None) -> bytes | None:
     return pem if pem is None or isinstance(pem, bytes) else pathlib.Path(pem).read_bytes()
+
+
+def check_token(address: Address, tls: Tls | None, token: str | None, plaintext_token: bool) -> None:
+    """ValueError: the token would leave this host in plain text, which nobody asked for."""
+    if token and tls is None and not address.stays_here and not plaintext_token:
+        raise ValueError(
+            f"token would be sent to {address.target} in plain text: give tls=, or plaintext_token=True"
+        )
 
 
 class Link:
@@ -76,13 +91,16 @@ class Link:
     """
 
     def __init__(
-        self, address: Address, tls: Tls | None, token: str | None, tenant: str | None, plaintext_token: bool
+        self,
+        address: Address,
+        tls: Tls | None,
+        token: str | None,
+        tenant: str | None,
+        plaintext_token: bool,
+        affinity_header: bool = False,
     ) -> None:
         _fork.use_grpc()
-        if token and tls is None and not address.stays_here and not plaintext_token:
-            raise ValueError(
-                f"token would be sent to {address.target} in plain text: give tls=, or plaintext_token=True"
-            )
+        check_token(address, tls, token, plaintext_token)
         metadata = []
         if tenant:
             metadata.append(("gemmd-tenant", tenant))
@@ -94,7 +112,8 @@ class Link:
                                  "header can carry")  # fmt: skip
         self.address = address.target
         self.tls, self.token, self.tenant = tls, token, tenant
-        self.metadata = tuple(metadata)
+        self.affinity_header = affinity_header
+        self._metadata = tuple(metadata)
         self._options: tuple[tuple[str, Any], ...] = _OPTIONS
         if address.stays_here or tls is None:
             # A proxy would read what is not encrypted, and what stays here needs none. gRPC has a second kind,
@@ -115,6 +134,12 @@ class Link:
         self._told_unreachable = -1.0  # when the log was
         self._closed = False
 
+    def metadata(self, digest: bytes = b"") -> tuple[tuple[str, str], ...]:
+        """Of a call; `digest` of the operand that it is about, if it has one."""
+        if self.affinity_header and digest:
+            return (*self._metadata, (_AFFINITY_HEADER, digest.hex()))
+        return self._metadata
+
     def channel(self, index: int = 0) -> Any:
         """The channel of that number. ClosedError after close()."""
         _fork.guard()
@@ -134,14 +159,14 @@ class Link:
         if error is None or error.code not in ("DEADLINE_EXCEEDED", "UNAVAILABLE"):
             self._heard = time.monotonic()
 
-    def tell_unreachable(self, error: errors.Error, seconds: float) -> None:
-        """Logs that no connection could be made, and for how long it is tried again; once until an answer comes."""
+    def tell_unreachable(self, error: errors.Error, goes_on: str) -> None:
+        """Logs that no connection could be made, and how the call goes on; once until an answer comes."""
         with self._lock:
             if not error.is_unreachable or self._told_unreachable >= self._heard:
                 return
             self._told_unreachable = time.monotonic()
         cause = error.message.rpartition(": ")[2]  # behind the layers that it came through
-        _log.warning("%s does not answer (%s); trying again for up to %.3g s", self.address, cause, seconds)
+        _log.warning("%s does not answer (%s); %s", self.address, cause, goes_on)
 
     def leave_if_silent(self, since: float) -> bool:
         """For a call that began at `since` and met its deadline: whether later calls get other connections.
@@ -177,9 +202,11 @@ class Link:
         request: bytes,
         timeout: float | None = None,
         track: Callable[[Any], None] = lambda _: None,
+        digest: bytes = b"",
     ) -> tuple[bytes, None, Pushback] | tuple[None, errors.Error, Pushback]:
         """One call: the answer, or the error and the server's pushback. track() is given gRPC's call."""
-        call = self.method("unary_unary", name).future(request, timeout=timeout, metadata=self.metadata)
+        metadata = self.metadata(digest)
+        call = self.method("unary_unary", name).future(request, timeout=timeout, metadata=metadata)
         track(call)
         try:
             answer = call.result()
@@ -192,10 +219,17 @@ class Link:
         self.hear()
         return answer, None, NO_PUSHBACK
 
-    def exchange(self, name: str, messages: Iterator[bytes], timeout: float | None, channel: int) -> Any:
+    def exchange(
+        self, name: str, messages: Iterator[bytes], timeout: float | None, channel: int, digest: bytes
+    ) -> Any:
         """A call that streams requests and gives one answer: gRPC's call."""
         method = self.channel(channel).stream_unary(f"/gemmd.v1.{name}")
-        return method.future(messages, timeout=timeout, metadata=self.metadata)
+        return method.future(messages, timeout=timeout, metadata=self.metadata(digest))
+
+    def watch(self) -> Any:
+        """A call that tells the server's health whenever it changes: gRPC's call. It waits for a connection."""
+        method = self.channel().unary_stream("/grpc.health.v1.Health/Watch")
+        return method(b"", wait_for_ready=True, metadata=self.metadata())  # of the server as a whole
 
     def close(self) -> None:
         """Ends every call and connection."""

@@ -33,10 +33,11 @@ class Encoded:
         region.
     keeps: whatever must live as long as this: arrays, regions, sources.
     is_callers: `d` is the caller's own array. shared_at: the address of D that the server writes.
+    server: the one of several that shares memory of it; empty: none does.
     """
 
     __slots__ = ("d", "expected", "is_callers", "keeps", "moved_bytes", "options", "payload_bytes", "planes",
-                 "shared_at", "specs", "target")  # fmt: skip
+                 "server", "shared_at", "specs", "target")  # fmt: skip
 
     def __init__(
         self,
@@ -49,6 +50,7 @@ class Encoded:
         keeps: tuple[Any, ...],
         is_callers: bool = False,
         shared_at: int = 0,
+        server: str = "",
     ) -> None:
         self.specs = specs
         self.options = options
@@ -61,6 +63,7 @@ class Encoded:
         self.keeps = keeps
         self.is_callers = is_callers
         self.shared_at = shared_at
+        self.server = server
 
     def header(self) -> bytes:
         """MatmulHeader's bytes."""

@@ -16,19 +16,18 @@ import grpc
 
 from gemmd import _encoded, _fork, _framing, _messages, _route, errors
 from gemmd._carrier import Carried, Carrier
-from gemmd._channel import Link
-from gemmd._cpus import usable_cpus
 from gemmd._encoded import Assembly, Encoded
 from gemmd._header import seconds_of
-from gemmd._library import Library
 from gemmd._names import Given
-from gemmd._route import Route, RouteInput, RouteOptions
+from gemmd._route import Route, RouteOptions
+from gemmd._server import Server
+from gemmd._servers import ANY, Plan, Servers, plan_of
 from gemmd._session import Request
 from gemmd._status import error_of
-from gemmd._stream import SessionPool, StreamSession
+from gemmd._stream import StreamSession
 from gemmd._timer import Alarm, Timer
 from gemmd.receipt import ClientTimes
-from gemmd.retry import Pushback, RetryPolicy, late, retry_delay
+from gemmd.retry import NO_PUSHBACK, Pushback, RetryPolicy, late, retry_delay
 
 __all__ = ["Call", "Engine", "Outcome", "seconds_of"]
 
@@ -37,44 +36,45 @@ _METHOD = "Gemm/Matmul"
 # Where a session ends as soon as it begins, another is tried at once, but not time and again.
 _MOST_SESSIONS = 3
 
-# Brings back what the server lacks, or learns what has a name there now, and may block: true where it did, so that
+# Brings back what that server lacks, or learns what has a name there now, and may block: true where it did, so that
 # asking again may help.
-Refill = Callable[[errors.Error, float | None], bool]
+Refill = Callable[[Server, errors.Error, float | None], bool]
 
 
 class Outcome:
-    """What a product brought: the server's Receipt, its handle where it stays there, and what this side saw."""
+    """What a product brought: the server's Receipt, its handle where it stays there, and what this side saw.
 
-    __slots__ = ("handle", "plane", "receipt", "route", "times")
+    server: the address of the one of several that made it; else empty.
+    """
 
-    def __init__(self, receipt: Any, handle: str, plane: Any, times: ClientTimes, route: Route) -> None:
+    __slots__ = ("handle", "plane", "receipt", "route", "server", "times")
+
+    def __init__(
+        self, receipt: Any, handle: str, plane: Any, times: ClientTimes, route: Route, server: str
+    ) -> None:
         self.receipt = receipt
         self.handle = handle
         self.plane = plane
         self.times = times
         self.route = route
+        self.server = server
 
 
 Done = Callable[[Outcome | None, BaseException | None], None]
 
 
 class Engine:
-    """A link, its sessions, a timer, and what was measured. Thread-safe."""
+    """What the calls of a client share: its servers, a timer, and names that it gave. Thread-safe."""
 
-    def __init__(self, link: Link, retry: RetryPolicy, route: RouteOptions, library: Library | None = None) -> None:
-        self.link = link
+    def __init__(self, servers: Servers, retry: RetryPolicy, route: RouteOptions) -> None:
+        self.servers = servers
         self.retry = retry
         self.route = route
         self.timer = Timer()
-        self.sessions = SessionPool(link)
-        self.carrier = None if library is None else Carrier(library, link)
         self.given = Given()
         # Few: they wait for the server most of the time. For uploads that a refill takes.
         self.helpers = ThreadPoolExecutor(4, thread_name_prefix="gemmd-helper")
-        self.max_channels = min(8, usable_cpus())
-        self.bytes_per_s = 0.0
-        self.can_stream = True
-        self.can_batch = True
+        self.can_batch = True  # each of the servers
         self._lock = threading.Lock()
         self._calls: set[Call] = set()
         self._closed = False
@@ -94,52 +94,29 @@ class Engine:
         with self._lock:
             self._calls.discard(call)
 
-    @property
-    def in_flight(self) -> int:
-        """Products under way."""
-        return len(self._calls)
-
-    def choose(self, encoded: Encoded, options: RouteOptions) -> Route:
-        """The way of a product that is counted as under way."""
-        if encoded.d is None and encoded.payload_bytes <= _route.UNARY_BYTES:
-            return Route()  # little or nothing travels: a stream could do no better
-        return _route.choose(
-            options,
-            RouteInput(
-                encoded.payload_bytes,
-                encoded.result_bytes,
-                self.in_flight - 1,
-                self.bytes_per_s,
-                self.max_channels,
-                self.can_stream,
-            ),
-        )
-
-    def measure(self, receipt: Any, count: int, round_trip: float, channels: int) -> None:
-        """Learns the rate of a connection of a product that travelled alone."""
-        if count < 1 << 20:
-            return
-        elsewhere_us = sum(each.exposed_us for each in receipt.stages if each.name in (3, 5))
-        seconds = round_trip - elsewhere_us * 1e-6
-        self.bytes_per_s = _route.update_rate(self.bytes_per_s, count, seconds, channels)
-
     def delay_after(
-        self, error: errors.Error, pushback: Pushback, attempts: int, left: float | None, failing: float
+        self,
+        server: Server | None,
+        error: errors.Error,
+        pushback: Pushback,
+        attempts: int,
+        left: float | None,
+        failing: float,
+        elsewhere: bool = False,
     ) -> float | None:
-        """What retry_delay() says; the log has where the server cannot be reached."""
-        delay = retry_delay(self.retry, attempts, error.code, pushback, left, failing)
-        if delay is None or not error.may_retry:
-            return None
-        patience = self.retry.patience
-        self.link.tell_unreachable(error, patience if left is None else min(patience, left))
-        return delay
+        """What retry_delay() says; the log has where the server cannot be reached.
 
-    def met_deadline(self, since: float) -> None:
-        """A call that began at `since` did: those that follow must not wait on the same dead connection."""
-        if self.link.leave_if_silent(since):
-            self.sessions.leave()
-            if self.carrier is not None:
-                self.carrier.leave()
+        server: that the attempt was made at; None: there was none. elsewhere: the next one goes to another.
+        """
+        delay = retry_delay(self.retry, attempts, error.code, pushback, left, failing, elsewhere=elsewhere)
+        # A certificate that is not trusted may be one server's alone.
+        if delay is None or not (error.may_retry or elsewhere):
+            return None
+        if server is not None:
+            seconds = self.retry.patience if left is None else min(self.retry.patience, left)
+            again = f"trying again for up to {seconds:.3g} s"
+            server.link.tell_unreachable(error, "asking another server" if elsewhere else again)
+        return delay
 
     def close(self) -> None:
         """Ends what is under way. Safe to call in a forked child, where it does nothing."""
@@ -151,11 +128,8 @@ class Engine:
         for call in calls:
             call.stop(errors.Cancelled("the client was closed"))
         self.timer.close()
-        self.sessions.close()
-        if self.carrier is not None:
-            self.carrier.close()
         self.helpers.shutdown(wait=False)
-        self.link.close()
+        self.servers.close()
 
 
 class Call:
@@ -176,6 +150,8 @@ class Call:
         self._encoded = encoded
         self._refill = refill
         self._options = options or engine.route
+        self._tour = engine.servers.tour(plan_of_product(encoded) if engine.servers.want_plans else ANY)
+        self._server: Server | None = None  # of the present attempt, or of the last one
         self._done: Done | None = done
         self._begun = begun or time.perf_counter()
         self._encode = time.perf_counter() - self._begun
@@ -188,7 +164,7 @@ class Call:
         self._request: Request | None = None
         self._alarms: list[Alarm] = []
         self._attempts = 0
-        self._failures = 0
+        self._failures = 0  # but for those that missed operands
         self._refills = 0
         self._first: errors.Error | None = None  # that an attempt ended with
         self._failed = 0.0  # when it did
@@ -220,6 +196,7 @@ class Call:
         streams a single answer is the same to a server.
         """
         self._is_left = False
+        server = self._there()
         try:
             rpc = self._method("unary_stream")(_encoded.unary_message(self._encoded), **self._of_call())
             self._track(rpc)
@@ -233,7 +210,7 @@ class Call:
             self._end(None, error)
         else:
             self._track(None)
-            self._engine.link.hear()
+            server.link.hear()
             self._take(answer, received)
 
     def cancel(self) -> None:
@@ -264,28 +241,71 @@ class Call:
         return 0 if left is None else max(1, int(left * 1e6))
 
     def _attempt(self) -> None:
+        """At a server that is chosen for it."""
         if self._done is None:
             return
-        engine = self._engine
+        try:
+            server = self._tour.begin()
+        except errors.Error as error:  # there is none
+            self._attempts += 1
+            self._is_left = False
+            self._move(None)
+            self._go_on(error, NO_PUSHBACK)
+            return
+        self._move(server)
+        if self._done is None:  # stop() may have come before there was a server to leave
+            self._leave(server)
+            return
+        self._attempt_there()
+
+    def _move(self, server: Server | None) -> None:
+        if server is self._server:
+            return
+        if self._server is not None:
+            self._server.calls.discard(self)
+        self._server = server
+        if server is not None:
+            server.calls.add(self)
+
+    def _attempt_there(self) -> None:
+        if self._done is None:
+            return
+        server = self._there()
         self._attempts += 1
         self._started = time.perf_counter()
-        self._alone = engine.in_flight == 1
-        if engine.carrier is not None and self._options.may_carry:
+        self._alone = server.in_flight == 1
+        options = self._options
+        # A proxy can spread calls, not what a stream brings.
+        if server.link.affinity_header and self._tour.plan.digest and options.transport == "auto":
+            options = options._replace(transport="unary")
+        if server.carrier is not None and options.may_carry:
             self._is_left = False
-            self._attempt_carried(engine.carrier)
+            self._attempt_carried(server.carrier, options)
             return
-        self._route = engine.choose(self._encoded, self._options)
+        self._route = server.choose(self._encoded, options)
         if self._route.transport != "unary":
             self._is_left = False
-            self._attempt_stream()
+            self._attempt_stream(server)
         elif not self._is_left:
             self._attempt_unary()
 
+    def _there(self) -> Server:
+        """REQUIRES: an attempt has begun."""
+        assert self._server is not None
+        return self._server
+
+    def _leave(self, server: Server) -> None:
+        server.calls.discard(self)
+        self._tour.leave()
+
     def _method(self, kind: str) -> Any:
-        return self._engine.link.method(kind, _METHOD)
+        return self._there().link.method(kind, _METHOD)
 
     def _of_call(self) -> dict[str, Any]:
-        metadata = (*self._engine.link.metadata, *self._encoded.options.trace.metadata())
+        metadata = (
+            *self._there().link.metadata(self._tour.plan.digest),
+            *self._encoded.options.trace.metadata(),
+        )
         return {"timeout": self._seconds_left(), "metadata": metadata}
 
     def _attempt_unary(self) -> None:
@@ -312,12 +332,12 @@ class Call:
         except grpc.RpcError as failed:
             self._on_error(failed)
             return
-        self._engine.link.hear()
+        self._there().link.hear()
         self._take(answer, received)
 
     def _on_error(self, failed: grpc.RpcError) -> None:
         error, pushback = error_of(failed)
-        self._engine.link.hear(error)
+        self._there().link.hear(error)
         self._fail(error, pushback)
 
     def _take(self, answer: bytes, received: float) -> None:
@@ -338,8 +358,8 @@ class Call:
         else:
             self._succeed(response, received)
 
-    def _attempt_carried(self, carrier: Carrier) -> None:
-        carried = carrier.prepare(self._encoded, self._options, self._timeout_us(), self._on_carried)
+    def _attempt_carried(self, carrier: Carrier, options: RouteOptions) -> None:
+        carried = carrier.prepare(self._encoded, options, self._timeout_us(), self._on_carried)
         self._track(carried)
         carrier.begin(carried)
         if self._cancelled is not None:  # perhaps before there was anything to cancel
@@ -354,7 +374,7 @@ class Call:
         if self._cancelled is not None:  # which is why it failed, perhaps
             self._end(None, self._cancelled)
             return
-        self._engine.link.hear(None if failed is None else failed[0])
+        self._there().link.hear(None if failed is None else failed[0])
         if failed is not None:
             self._fail(*failed)
             return
@@ -366,10 +386,10 @@ class Call:
         self._encoded.moved_bytes = self._encoded.payload_bytes + self._encoded.result_bytes
         self._succeed(response, received)
 
-    def _attempt_stream(self) -> None:
+    def _attempt_stream(self, server: Server) -> None:
         self._encoded.header()  # what cannot be a header is told here, and not on the writing thread
         for _ in range(_MOST_SESSIONS):
-            session = self._engine.sessions.get(self._route.channels)
+            session = server.sessions.get(self._route.channels)
             self._route = self._route._replace(channels=session.channels)
             request = Request(
                 self._encoded,
@@ -386,17 +406,22 @@ class Call:
                 if self._cancelled is not None:
                     session.cancel(request, self._cancelled)
                 return
-        self._fail(*session.end)
+        self._on_stream(None, *session.end)
 
     def _on_stream(self, finished: Any, error: errors.Error | None, pushback: Pushback) -> None:
         received = time.perf_counter()
+        server = self._there()
         with self._lock:
             self._session = self._request = None
         if error is None:
             self._succeed(finished, received)
-        elif error.code == "UNIMPLEMENTED" and self._engine.can_stream and "method" in error.message.lower():
-            self._engine.can_stream = False  # an older server; nothing of this was received
-            self._again()
+        elif (
+            error.code == "UNIMPLEMENTED"
+            and self._options.transport == "auto"
+            and "method" in error.message.lower()
+        ):
+            server.can_stream = False  # an older one; nothing of this was received, nor of others in the session
+            self._try(self._attempt_there)
         else:
             self._fail(error, pushback)
 
@@ -404,8 +429,10 @@ class Call:
         now = time.perf_counter()
         round_trip = received - self._started
         receipt = answer.receipt
+        server = self._there()
         times = ClientTimes(
             attempts=self._attempts,
+            refills=self._refills,
             encode=self._encode,
             waited=self._waited,
             round_trip=round_trip,
@@ -413,55 +440,79 @@ class Call:
             total=now - self._begun,
             wire=max(0.0, round_trip - receipt.total_us * 1e-6),
         )
-        if self._alone and not self._route.by_library and self._engine.in_flight == 1:
+        if self._alone and not self._route.by_library and server.in_flight == 1:
             count = self._encoded.payload_bytes + self._encoded.result_bytes
-            self._engine.measure(receipt, count, round_trip, self._route.channels)
-        self._end(Outcome(receipt, answer.handle, answer.d, times, self._route), None)
+            server.measure(receipt, count, round_trip, self._route.channels)
+        self._tour.end(None)
+        self._tour.learn(answer.handle)
+        name = server.name if self._tour.is_one_of_several else ""
+        self._end(Outcome(receipt, answer.handle, answer.d, times, self._route, name), None)
 
     def _fail(self, error: errors.Error, pushback: Pushback) -> None:
         if self._done is None:
             return
         error = _encoded.refusal_of(self._encoded, error)
-        may_refill = error.code in ("NOT_FOUND", "INVALID_ARGUMENT")
-        if may_refill and self._refill is not None and self._refills < _MOST_REFILLS:
-            self._refills += 1
-            try:
-                self._engine.helpers.submit(self._fill, error)
-            except RuntimeError:
-                self._end(None, errors.Cancelled("the client was closed"))
+        if self._may_refill(error):
+            self._help(self._fill, error, pushback)
+        else:
+            self._go_on(error, pushback)
+
+    def _may_refill(self, error: errors.Error) -> bool:
+        if self._refill is None or self._refills >= _MOST_REFILLS:
+            return False
+        if self._tour.is_one_of_several and (error.missing_handles or error.missing_names):
+            return False  # another server may have what is missing besides
+        return error.code in ("NOT_FOUND", "INVALID_ARGUMENT")
+
+    def _go_on(self, error: errors.Error, pushback: Pushback) -> None:
+        """Another attempt, or the end."""
+        self._tour.end(error)
+        if self._tour.may_search(error):
+            self._help(self._again)
             return
         self._failures += 1
         now = time.monotonic()
         if self._first is None:
             self._first, self._failed = error, now
         left, failing = self._seconds_left(), now - self._failed
-        delay = self._engine.delay_after(error, pushback, self._failures, left, failing)
+        delay = self._engine.delay_after(
+            self._server, error, pushback, self._failures, left, failing, self._tour.has_other
+        )
         if delay is None:
             self._end(None, error)
             return
         self._waited += delay
-        self._alarms.append(self._engine.timer.after(delay, self._again_elsewhere))
+        # Not on the timer's thread: an attempt may wait for a lock, or join much payload.
+        self._alarms.append(self._engine.timer.after(delay, lambda: self._help(self._again)))
 
-    def _fill(self, error: errors.Error) -> None:
+    def _fill(self, error: errors.Error, pushback: Pushback) -> None:
         try:
-            if self._refill is not None and self._refill(error, self._seconds_left()):
-                self._attempt()
-            else:
-                self._end(None, error)
+            filled = self._refill is not None and self._refill(self._there(), error, self._seconds_left())
         except BaseException as failed:
             failed.__cause__ = failed.__cause__ or error
-            self._end(None, failed)
+            if self._tour.is_one_of_several and isinstance(failed, errors.Error):
+                self._try(self._go_on, failed, NO_PUSHBACK)
+            else:  # it was tried again, and there is no other server
+                self._end(None, failed)
+            return
+        if filled:
+            self._refills += 1
+            self._try(self._attempt_there)
+        else:
+            self._try(self._go_on, error, pushback)
 
     def _again(self) -> None:
+        self._try(self._attempt)
+
+    def _try(self, step: Callable[..., None], *arguments: Any) -> None:
         try:
-            self._attempt()
+            step(*arguments)
         except BaseException as error:
             self._end(None, error)
 
-    def _again_elsewhere(self) -> None:
-        # Not on the timer's thread: an attempt may wait for a lock, or join much payload.
+    def _help(self, step: Callable[..., None], *arguments: Any) -> None:
         try:
-            self._engine.helpers.submit(self._again)
+            self._engine.helpers.submit(step, *arguments)
         except RuntimeError:
             self._end(None, errors.Cancelled("the client was closed"))
 
@@ -473,11 +524,23 @@ class Call:
             return
         for alarm in alarms:
             alarm.cancel()
+        server = self._server
+        if server is not None:
+            self._leave(server)
         self._engine.end(self)
         if isinstance(error, errors.DeadlineExceeded):
-            self._engine.met_deadline(self._since)
+            if server is not None:
+                server.met_deadline(self._since)
             error = late(error, self._first)
+            if server is not None and self._tour.is_one_of_several:
+                error.server = server.name
         done(outcome, error)
+
+
+def plan_of_product(encoded: Encoded) -> Plan:
+    """The server that a product wants. B comes first: weights that many products share are right factors."""
+    a, b, c, bias = encoded.specs()[0]
+    return plan_of(*(each.place for each in (b, a, c, bias) if each is not None), server=encoded.server)
 
 
 def _placed(encoded: Encoded, response: Any, chunks: list[_framing.Chunk]) -> errors.Error | None:

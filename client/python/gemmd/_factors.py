@@ -11,14 +11,15 @@ from gemmd._inputs import to_numpy
 from gemmd._layout import Array
 from gemmd.quantized import Quantized
 from gemmd.resident import Resident, Transposed
+from gemmd.stacked import Stacked
 from gemmd.types import ElementType
 
-Matrix = Array | Quantized | Resident | Transposed
+Matrix = Array | Quantized | Resident | Transposed | Stacked
 
 
 def matrix(x: Any, name: str) -> Matrix:
     """A factor of at least one dimension. ValueError and TypeError: it is none."""
-    if isinstance(x, Quantized | Resident | Transposed):
+    if isinstance(x, Quantized | Resident | Transposed | Stacked):
         return x
     array = to_numpy(x, name)
     if array.ndim == 0:
@@ -32,7 +33,7 @@ def matrix(x: Any, name: str) -> Matrix:
 def transposed(x: Matrix, name: str) -> Matrix:
     """Its last two dimensions the other way round. ValueError: it is a vector."""
     if not isinstance(x, np.ndarray):
-        return x.T
+        return x.mT if isinstance(x, Stacked) else x.T
     if x.ndim < 2:
         raise ValueError(f"transpose_{name} is set, and {name} is a vector, which has no transpose")
     turned: Array = x.swapaxes(-1, -2)
@@ -69,6 +70,12 @@ def shaped(left: Matrix, right: Matrix) -> tuple[Matrix, Matrix, tuple[int, ...]
     batch: tuple[int, ...] = ()
     if len(left.shape) > 2 or len(right.shape) > 2:
         batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
+        for name, each in (("a", left), ("b", right)):
+            if isinstance(each, Stacked) and each.shape[:-2] not in ((), (1,), batch):
+                raise ValueError(
+                    f"{name} is a stack of {len(each)} matrices on the server, and the batch has shape {batch}: it "
+                    f"must be ({len(each)},)"
+                )
     return left, right, (*batch, left.shape[-2], right.shape[-1]), vectors
 
 
@@ -115,4 +122,4 @@ def has_scales(x: Matrix) -> bool:
     """Whether its elements are worth something else than what is stored."""
     if isinstance(x, Quantized):
         return x.scales is not None
-    return isinstance(x, Resident | Transposed) and x.has_scales
+    return isinstance(x, Resident | Transposed | Stacked) and x.has_scales

@@ -30,12 +30,13 @@ INLINE = Place()
 
 
 class OperandSpec(NamedTuple):
-    """Operand in matrix.proto. scaling: its planes but for the data, as there are."""
+    """Operand in matrix.proto. scaling: its planes but for the data, as there are; matrix: of a stack there."""
 
     data: Plane
     scaling: tuple[tuple[int, Plane], ...] = ()  # by PlaneName
     blocks: Blocks | None = None
     place: Place = INLINE
+    matrix: int | None = None
 
 
 class TraceHeaders(NamedTuple):
@@ -53,9 +54,10 @@ NO_TRACE = TraceHeaders()
 
 
 class Batch(NamedTuple):
-    """StridedBatch in gemm.proto; the results follow each other."""
+    """StridedBatch in gemm.proto; the results follow each other. row_ends: of groups of rows; else empty."""
 
     products: int
+    row_ends: tuple[int, ...] = ()
     a_stride: int = 0  # elements; 0: all products take one matrix
     b_stride: int = 0
     c_stride: int = 0
@@ -123,6 +125,8 @@ def set_operand(spec: OperandSpec, message: Any) -> None:
         quantization.block_k, quantization.block_lines = spec.blocks.block_k, spec.blocks.block_lines
         quantization.scale_layout = spec.blocks.scale_layout
     _set_place(spec.place, message)
+    if spec.matrix is not None:
+        message.matrix = spec.matrix
 
 
 def spec_of(message: Any) -> OperandSpec:
@@ -163,8 +167,9 @@ def header_message(operands: tuple[OperandSpec | None, ...], options: Options, o
             seconds_into(options.keep, header.keep_result.lease)
     if options.batch is not None:
         batch = header.batch
-        batch.count, *strides = options.batch
+        batch.count, row_ends, *strides = options.batch
         batch.a_stride, batch.b_stride, batch.c_stride, batch.bias_stride = strides
+        batch.row_ends.extend(row_ends)
     if output is not None:
         header.output.region, header.output.offset_bytes = output.name, output.offset
     return header

@@ -61,6 +61,7 @@ class ClientOptions(ctypes.Structure):
         ("server_name", c_char_p),
         ("retry_patience_ms", c_int64),
         ("timeout_ms", c_int64),
+        ("affinity_header", c_bool),
     )
 
 

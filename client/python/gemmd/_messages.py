@@ -33,8 +33,8 @@ def _old_class(descriptor: Any) -> Any:
     return factory.GetPrototype(descriptor)
 
 
-def _class_of(name: str) -> Any:
-    descriptor = _POOL.FindMessageTypeByName(f"gemmd.v1.{name}")
+def _class_of(name: str, package: str = "gemmd.v1") -> Any:
+    descriptor = _POOL.FindMessageTypeByName(f"{package}.{name}")
     make = getattr(message_factory, "GetMessageClass", None)  # protobuf 4.22 and later
     return make(descriptor) if make else _old_class(descriptor)
 
@@ -90,3 +90,5 @@ TracesRequest = _class_of("TracesRequest")
 TracesResponse = _class_of("TracesResponse")
 StatisticsRequest = _class_of("StatisticsRequest")
 StatisticsResponse = _class_of("StatisticsResponse")
+
+HealthCheckResponse = _class_of("HealthCheckResponse", "grpc.health.v1")

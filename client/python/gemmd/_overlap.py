@@ -10,6 +10,7 @@ import numpy as np
 from gemmd._layout import Array
 from gemmd.quantized import Quantized
 from gemmd.resident import Resident, Transposed
+from gemmd.stacked import Stacked
 
 # An exact answer takes exponential time in the worst case. After so much work they do.
 _WORK: Any = 1000  # numpy's stub knows 0 and -1 alone
@@ -30,6 +31,7 @@ def may_be_written(out: Array, *inputs: Any) -> bool:
 def _arrays_of(operand: Any) -> Iterator[Array]:
     """The memory that an operand is sent from."""
     operand = operand.T if isinstance(operand, Transposed) else operand
+    operand = operand.matrix if isinstance(operand, Stacked) else operand
     if isinstance(operand, np.ndarray):
         yield operand
     elif isinstance(operand, Quantized):

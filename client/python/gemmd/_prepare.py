@@ -33,8 +33,10 @@ from gemmd._layout import Array, Plane
 from gemmd._overlap import check_apart, may_be_written
 from gemmd._regions import Region, Regions
 from gemmd._trace import trace_headers
+from gemmd.errors import Unimplemented
 from gemmd.quantized import Quantized
 from gemmd.resident import Named, Resident, Transposed
+from gemmd.stacked import Stacked
 from gemmd.types import ElementType
 
 
@@ -60,6 +62,7 @@ class Asked:
     tracestate: str | None = None
     transpose_a: bool = False
     transpose_b: bool = False
+    row_ends: Any = None
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,8 @@ def prepare(regions: Regions, a: Any, b: Any, asked: Asked) -> Prepared:
     left = transposed(left, "a") if asked.transpose_a else left
     right = transposed(right, "b") if asked.transpose_b else right
     left, right = of_one_type(left, right)
+    if asked.row_ends is not None:
+        return _in_groups(regions, left, right, asked)
     left, right, shape, is_vector = shaped(left, right)
     left, right = in_one_order(left, right)
     element = _result_type(left, right, asked)
@@ -112,6 +117,55 @@ def prepare(regions: Regions, a: Any, b: Any, asked: Asked) -> Prepared:
     is_batch, encoded = made.in_one()
     alone = made.alone if is_batch else None
     return Prepared([encoded], work, visible, None if is_in_place else out, element, alone)
+
+
+def _in_groups(regions: Regions, left: Matrix, right: Matrix, asked: Asked) -> Prepared:
+    """Rows of the left factor by matrices of the right one: each group by its own."""
+    if len(left.shape) != 2 or len(right.shape) != 3:
+        raise ValueError(
+            f"a has shape {left.shape} and b {right.shape}; groups are rows of one, and b has a matrix for each"
+        )
+    (m, k), (count, inner, n) = left.shape, right.shape
+    if k != inner:
+        raise ValueError(f"a has shape {left.shape} and b {right.shape}: K is {k} and {inner}; they must be equal")
+    ends = _row_ends(asked.row_ends, m, count)
+    if asked.keep:
+        raise ValueError("keep=True keeps the result of one product: it does not go with groups")
+    element = _result_type(left, right, asked)
+    out = _checked_out(asked.out, (m, n), element)
+    if 0 in (m, n):
+        return _nothing((m, n), asked, out, element)
+    c = _addend(asked.c, (m, n), element, (False, False))
+    bias = _bias_of_groups(asked.bias, count, n, element)
+    is_theirs = out is not None and out.flags.c_contiguous and may_be_written(out, left, right, c, bias)
+    work, region, is_in_place = _target(regions, out if is_theirs else None, (m, n), element)
+    maker = _Maker(regions, _options(asked, element), element, region, is_in_place)
+    made = _Groups(maker, left, right, c, bias, work, ends)
+    return Prepared([made.in_one()], work, (m, n), None if is_in_place else out, element, made.alone)
+
+
+def _row_ends(given: Any, rows: int, count: int) -> tuple[int, ...]:
+    array = to_numpy(given, "offsets")
+    if array.ndim != 1 or array.dtype.kind not in "iu" or array.size != count:
+        raise ValueError(
+            f"offsets is {array.dtype} of shape {array.shape}; it must be {count} integers, one a matrix of b"
+        )
+    ends = tuple(array.tolist())
+    for before, end in zip((0, *ends), ends, strict=False):
+        if end < before:
+            raise ValueError(f"offsets has {end} behind {before}; none may be less than the one before")
+    if not ends or ends[-1] != rows:
+        last = ends[-1] if ends else "missing"
+        raise ValueError(f"the last of offsets is {last}; it must be {rows}, the rows of a")
+    return ends
+
+
+def _bias_of_groups(bias: Any, count: int, n: int, element: ElementType) -> Any:
+    """(N,) for all of them, or count x N, as a stack of lines."""
+    array = None if bias is None or isinstance(bias, Resident) else _added(bias, "bias", element)
+    if array is None or array.shape != (count, n):
+        return _bias(bias, n, element)
+    return np.ascontiguousarray(array).reshape(count, 1, n)
 
 
 def _result_type(left: Matrix, right: Matrix, asked: Asked) -> ElementType:
@@ -292,7 +346,54 @@ class _Products(NamedTuple):
         ]
 
 
+class _Groups(NamedTuple):
+    """Groups of rows of one matrix, whose products are the rows of `work`."""
+
+    maker: _Maker
+    left: Matrix
+    right: Matrix
+    c: Any
+    bias: Any
+    work: Array
+    ends: tuple[int, ...]
+
+    def in_one(self) -> Encoded:
+        """All in one request."""
+        return self.maker.encode(self.left, self.right, self.c, self.bias, self.work, self.ends)
+
+    def alone(self) -> Sequence[Encoded]:
+        """Each group that has rows in a request of its own."""
+        if not isinstance(self.left, np.ndarray):
+            raise Unimplemented("the server takes no groups, and a is quantized, of which no rows are cut here")
+        made = []
+        for i, (begin, end) in enumerate(zip((0, *self.ends), self.ends, strict=False)):
+            if begin == end:
+                continue
+            rows = slice(begin, end)
+            c = self.c[rows] if isinstance(self.c, np.ndarray) else self.c
+            bias = self.bias[i] if isinstance(self.bias, np.ndarray) and self.bias.ndim == 3 else self.bias
+            made.append(self.maker.encode(self.left[rows], _at(self.right, (i,)), c, bias, self.work[rows]))
+        return made
+
+
+def _is_turned(x: Matrix) -> bool:
+    return isinstance(x, Transposed) or (isinstance(x, Stacked) and x.is_turned)
+
+
+def _server_of(keeps: Sequence[Any]) -> str:
+    """The one of several servers that shares the memory of all regions among them; empty: there is no region."""
+    servers = {each.server for each in keeps if isinstance(each, Region)}
+    if len(servers) > 1:
+        raise ValueError(
+            f"arrays are in memory that {' and '.join(sorted(servers))} share: a product is made on one server, "
+            "which must share all of it"
+        )
+    return servers.pop() if servers else ""
+
+
 def _at(x: Any, at: tuple[int, ...]) -> Any:
+    if isinstance(x, Stacked) and x.ndim > 2:
+        return x[at[-1] if len(x) > 1 else 0]
     return x[at] if isinstance(x, np.ndarray) else x
 
 
@@ -323,8 +424,13 @@ class _Maker:
     def is_batch_invariant(self) -> bool:
         return self._options.determinism == DETERMINISM["batch_invariant"]
 
-    def encode(self, a: Matrix, b: Matrix, c: Any, bias: Any, d: Array | None) -> Encoded:
-        """One product, or as many as d has matrices. Arrays of three dimensions have a matrix for each."""
+    def encode(
+        self, a: Matrix, b: Matrix, c: Any, bias: Any, d: Array | None, row_ends: tuple[int, ...] = ()
+    ) -> Encoded:
+        """One product, or as many as d has matrices, or as there are groups of rows.
+
+        Arrays of three dimensions have a matrix for each.
+        """
         planes: list[PlaneBytes] = []
         keeps: list[Any] = []
         strides: list[int] = []
@@ -342,12 +448,14 @@ class _Maker:
             order, target = found
             address = _layout.address_of(d) if self._region is not None else 0
         expected = Plane(self._element.number, a.shape[-2], b.shape[-1], order)
-        transposes = isinstance(a, Transposed), isinstance(b, Transposed)
+        transposes = _is_turned(a), _is_turned(b)
         options = self._options
         if order != _layout.ROW_MAJOR or any(transposes):
             options = options._replace(output_order=order, transpose_a=transposes[0], transpose_b=transposes[1])
-        if d is not None and d.ndim > 2:
-            options = options._replace(batch=Batch(d.shape[0], *strides))
+        if row_ends:
+            options = options._replace(batch=Batch(len(row_ends), row_ends, *strides))
+        elif d is not None and d.ndim > 2:
+            options = options._replace(batch=Batch(d.shape[0], (), *strides))
         region = self._region
         is_shared = region is not None
         if region is not None:
@@ -359,16 +467,24 @@ class _Maker:
 
         inner = None if is_shared else target
         written = None if is_shared else d
-        return Encoded(specs, options, planes, expected, written, inner, tuple(keeps), self._is_callers, address)
+        server = _server_of(keeps)
+        callers = self._is_callers
+        return Encoded(specs, options, planes, expected, written, inner, tuple(keeps), callers, address, server)
 
     def _operand(self, x: Any, name: str, planes: list[PlaneBytes], keeps: list[Any], strides: list[int]) -> Any:
         """What makes the operand's spec; inline planes are added to `planes`, and its stride to `strides`."""
         stride = 0
         if isinstance(x, np.ndarray) and x.ndim > 2:
             made, stride = _planes.of_stack(x)
+        if isinstance(x, Stacked):
+            stride = x.stride
         strides.append(stride)
         if x is None:
             return None
+        if isinstance(x, Stacked):
+            stack, there = x, x.matrix.place
+            keeps.append(x.matrix)
+            return lambda: stack.spec(there)
         if isinstance(x, Resident | Transposed):
             matrix = x.T if isinstance(x, Transposed) else x
             place = matrix.place

@@ -23,7 +23,8 @@ from gemmd import _fork, _messages, errors
 from gemmd._engine import Engine
 from gemmd._header import Place, seconds_of
 from gemmd._layout import address_of
-from gemmd._transfer import Deadline, call
+from gemmd._servers import Plan
+from gemmd._transfer import Deadline, ask, call
 
 _FOLDER = "/dev/shm"
 _LOCKED = ".flock"  # ends the names of objects that a server removes once nobody holds their lock
@@ -32,10 +33,14 @@ _TICK = 0.5  # how often what has died is unregistered, and leases are looked at
 
 
 class Region:
-    """One shared-memory object, registered. Its mapping lives as long as an array that views it."""
+    """One shared-memory object, registered. Its mapping lives as long as an array that views it.
 
-    def __init__(self, name: str, size: int, address: int) -> None:
+    server: the one of several that shares it; empty where the client has one.
+    """
+
+    def __init__(self, name: str, size: int, address: int, server: str) -> None:
         self.name = name
+        self.server = server
         self.size = size
         self.address = address
         self.id = ""
@@ -84,15 +89,17 @@ class Regions:
         # Appended to while garbage is collected, where no lock may be taken.
         self._dead: deque[Region] = deque()
         self._is_ticking = False
-        self._prefix: str | None = None
+        self._prefixes: dict[str, str] = {}  # of servers
 
-    def create(self, size: int) -> mmap.mmap:
+    def create(self, size: int, server: str) -> mmap.mmap:
         """Zeroed memory of so many bytes, registered. It ends with the last array that views it.
+
+        server: as of Region.
 
         ResourceExhausted: this host has no such memory; FailedPrecondition: shared memory is off; else the
         errors of Regions.Register.
         """
-        name = self._name_prefix() + secrets.token_hex(16) + _LOCKED
+        name = self._name_prefix(server) + secrets.token_hex(16) + _LOCKED
         try:
             file = _make(name)
         except OSError as error:
@@ -106,7 +113,7 @@ class Regions:
             raise errors.ResourceExhausted(f"shared memory of {size} bytes cannot be made: {error}") from None
         finally:
             os.close(file)
-        region = Region(name, size, address_of(np.frombuffer(memory, np.uint8)))
+        region = Region(name, size, address_of(np.frombuffer(memory, np.uint8)), server)
         weakref.finalize(memory, _unlink, name, os.getpid())
         try:
             self._register(region)
@@ -152,35 +159,46 @@ class Regions:
             _unlink(region.name, os.getpid())
             self._unregister(region)
 
-    def _name_prefix(self) -> str:
-        if self._prefix is None:
-            info = call(
-                self._engine,
-                "Admin/ServerInfo",
-                _messages.ServerInfoRequest(),
-                _messages.ServerInfoResponse,
-                Deadline(_SECONDS),
-            )
+    def _name_prefix(self, server: str) -> str:
+        if server not in self._prefixes:
+            request, kind = _messages.ServerInfoRequest(), _messages.ServerInfoResponse
+            info = self._call(server, "Admin/ServerInfo", request, kind)
             if not info.shared_memory_prefix:
                 raise errors.FailedPrecondition(
                     "shared memory is off on this server (gemmd --shared-memory.name-prefix)"
                 )
-            self._prefix = str(info.shared_memory_prefix)
-        return self._prefix
+            self._prefixes[server] = str(info.shared_memory_prefix)
+        return self._prefixes[server]
+
+    def _call(self, server: str, name: str, request: Any, answer: Any) -> Any:
+        end = Deadline(_SECONDS)
+        plan = Plan(server=server)
+        return ask(self._engine, plan, end, lambda one: call(self._engine, one, name, request, answer, end))
+
+    def _once(
+        self, server: str, name: str, request: Any, seconds: float
+    ) -> tuple[bytes | None, errors.Error | None]:
+        """One attempt: the answer, or the error."""
+        data = request.SerializeToString()
+        tour = self._engine.servers.tour(Plan(server=server))
+        try:
+            found, error, _ = tour.begin().link.unary(name, data, seconds)
+            tour.end(error)
+            return found, error
+        finally:
+            tour.leave()
 
     def _register(self, region: Region) -> None:
         request = _messages.RegisterRegionRequest()
         request.posix.name, request.posix.size_bytes = region.name, region.size
-        answer = call(
-            self._engine, "Regions/Register", request, _messages.RegisterRegionResponse, Deadline(_SECONDS)
-        )
+        answer = self._call(region.server, "Regions/Register", request, _messages.RegisterRegionResponse)
         region.id = answer.region
         region.renew_at = time.monotonic() + seconds_of(answer.lease) / 3
 
     def _unregister(self, region: Region) -> None:
         request = _messages.UnregisterRegionRequest(region=region.id)
         with contextlib.suppress(Exception):  # the server is gone, and the region with it; or its lease ends
-            self._engine.link.unary("Regions/Unregister", request.SerializeToString(), 2.0)
+            self._once(region.server, "Regions/Unregister", request, 2.0)
 
     def _tick(self) -> None:
         with contextlib.suppress(RuntimeError):  # closed
@@ -205,7 +223,7 @@ class Regions:
     def _renew(self, region: Region) -> None:
         request: Any = _messages.RenewRegionRequest(region=region.id)
         try:
-            found, error, _ = self._engine.link.unary("Regions/Renew", request.SerializeToString(), _SECONDS)
+            found, error = self._once(region.server, "Regions/Renew", request, _SECONDS)
             if error is None and found is not None:
                 lease = seconds_of(_messages.RenewRegionResponse.FromString(found).lease)
                 region.renew_at = time.monotonic() + lease / 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -18,6 +19,7 @@ from gemmd._prepare import Prepared
 from gemmd._progress import Meter, Progress
 from gemmd._regions import Region, Regions
 from gemmd._route import RouteOptions
+from gemmd._server import Server
 from gemmd._transfer import Deadline, put_again
 from gemmd.resident import Named, Resident
 from gemmd.result import receipt_from, result_of
@@ -114,7 +116,7 @@ class Running:
                 encoded,
                 self._end.left,
                 lambda outcome, error: self._on_end(index, outcome, error),
-                (lambda error, left: self._refill(keeps, error, left)) if has_refill else None,
+                functools.partial(self._refill, keeps) if has_refill else None,
                 self._route,
                 self._begun if index == 0 else time.perf_counter(),
             )
@@ -150,18 +152,19 @@ class Running:
         for _ in range(min(_WINDOW, len(every))):
             self._start_next()
 
-    def _refill(self, keeps: tuple[Any, ...], error: errors.Error, seconds: float | None) -> bool:
-        """Uploads and registers what the server lacks and this process has, and asks what has a name now."""
+    def _refill(self, keeps: tuple[Any, ...], server: Server, error: errors.Error, seconds: float | None) -> bool:
+        """Uploads and registers what that server lacks and this process has, and asks what has a name there now."""
         done = False
         if error.code == "INVALID_ARGUMENT":
             named = [each for each in keeps if isinstance(each, Named)]
-            changed = [each._follow(Deadline(seconds)) for each in named]
+            changed = [each._follow(server, Deadline(seconds)) for each in named]
             # Unchanged: the name went, and came back.
             return any(changed) or (bool(named) and _IS_OTHER in error.message)
         if error.missing_digests or error.missing_handles or error.missing_names:
             for each in keeps:
                 if isinstance(each, Resident) and each.source is not None and each.digest in error.missing_digests:
-                    each._learn(put_again(self._engine, each.source, each.digest, Deadline(seconds)))
+                    end = Deadline(seconds)
+                    each._learn(put_again(self._engine, server, each.source, each.digest, end))
                     done = True
             return done
         for each in keeps:

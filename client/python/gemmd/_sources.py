@@ -12,11 +12,12 @@ from gemmd._layout import Blocks, Plane
 from gemmd._scale_layout import LAYOUTS, PLAIN
 from gemmd.quantized import Quantized
 from gemmd.resident import Resident, Transposed
+from gemmd.stacked import Stacked
 
 
 def source_of(x: Any, store_as: str | None = None, axis: int = 1) -> Source:
     """A matrix to be uploaded: tightly packed, which costs a copy where it is not."""
-    if isinstance(x, Resident | Transposed):
+    if isinstance(x, Resident | Transposed | Stacked):
         raise TypeError("x is on the server already")
     if isinstance(x, Quantized):
         if store_as is not None:
@@ -27,7 +28,7 @@ def source_of(x: Any, store_as: str | None = None, axis: int = 1) -> Source:
     if array.ndim != 2:
         raise ValueError(
             f"x has shape {array.shape}; what stays on the server is a matrix of two dimensions: "
-            "put x[i] of each, or x.reshape(-1, x.shape[-1]) where one right factor multiplies all rows"
+            "put(x.reshape(-1, x.shape[-1])), and .stack(len(x)) of that has the matrices of three dimensions"
             if array.ndim > 2
             else f"x has shape {array.shape}; what stays on the server is a matrix: x.reshape(1, -1) is a row"
         )

@@ -41,7 +41,7 @@ class StreamSession:
         self._calls: list[Any] = []
         for index in range(channels):
             method = link.channel(index).stream_stream(_METHOD)
-            self._calls.append(method(self._outgoing(index), metadata=link.metadata))
+            self._calls.append(method(self._outgoing(index), metadata=link.metadata()))
         for index, call in enumerate(self._calls):
             threading.Thread(target=self._read, args=(index, call), name="gemmd-stream", daemon=True).start()
 

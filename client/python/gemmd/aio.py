@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 from gemmd import client as _client
 from gemmd._channel import Tls
+from gemmd._fleet import ServerState
 from gemmd._layout import Array
 from gemmd._prepare import Asked
 from gemmd.admin import Candidate, Estimate, Info, Kernel, Statistics, TenantResident, Traces, Tuning
@@ -78,6 +79,7 @@ class Client:
         channels: int = 0,
         chunk_bytes: int = 0,
         library: bool | str | None = None,
+        affinity_header: bool = False,
     ) -> None:
         self.sync = _client.Client(
             address,
@@ -90,13 +92,18 @@ class Client:
             channels=channels,
             chunk_bytes=chunk_bytes,
             library=library,
+            affinity_header=affinity_header,
         )
         self._box: _Mailbox | None = None
 
     @property
     def address(self) -> str:
-        """Where the server is."""
+        """As gemmd.Client.address."""
         return self.sync.address
+
+    def servers(self) -> tuple[ServerState, ...]:
+        """gemmd.Client.servers(); it asks nobody, and so waits for nothing."""
+        return self.sync.servers()
 
     async def matmul(self, a: Any, b: Any, *, deadline: float | None = None, **asked: Any) -> Any:
         """gemmd.Client.matmul(): the same arguments but progress=, result and errors.
@@ -159,15 +166,17 @@ class Client:
         """gemmd.Client.named(), in a thread."""
         return await _in_thread(lambda: self.sync.named(name, deadline))
 
-    async def residents(self, deadline: float | None = None, *, pattern: str | None = None) -> list[Resident]:
+    async def residents(
+        self, deadline: float | None = None, *, pattern: str | None = None, server: str | None = None
+    ) -> list[Resident]:
         """gemmd.Client.residents(), in a thread."""
-        return await _in_thread(lambda: self.sync.residents(deadline, pattern=pattern))
+        return await _in_thread(lambda: self.sync.residents(deadline, pattern=pattern, server=server))
 
     async def all_residents(
-        self, deadline: float | None = None, *, pattern: str | None = None
+        self, deadline: float | None = None, *, pattern: str | None = None, server: str | None = None
     ) -> list[TenantResident]:
         """gemmd.Client.all_residents(), in a thread."""
-        return await _in_thread(lambda: self.sync.all_residents(deadline, pattern=pattern))
+        return await _in_thread(lambda: self.sync.all_residents(deadline, pattern=pattern, server=server))
 
     async def set_name(
         self, resident: Resident, name: str, *, replace: bool = False, deadline: float | None = None
@@ -193,25 +202,27 @@ class Client:
         """gemmd.Client.linear(): a layer to be awaited."""
         return AsyncLinear(self, await _in_thread(lambda: self.sync.linear(w, bias, activation, **asked)))
 
-    async def shared(self, shape: int | Sequence[int], dtype: Any = "float32") -> Array:
+    async def shared(
+        self, shape: int | Sequence[int], dtype: Any = "float32", *, server: str | None = None
+    ) -> Array:
         """gemmd.Client.shared(), in a thread."""
-        return await _in_thread(lambda: self.sync.shared(shape, dtype))
+        return await _in_thread(lambda: self.sync.shared(shape, dtype, server=server))
 
     async def estimate(self, a: Any, b: Any, **asked: Any) -> Estimate:
         """gemmd.Client.estimate(), in a thread."""
         return await _in_thread(lambda: self.sync.estimate(a, b, **asked))
 
-    async def info(self, deadline: float | None = None) -> Info:
+    async def info(self, deadline: float | None = None, *, server: str | None = None) -> Info:
         """gemmd.Client.info(), in a thread."""
-        return await _in_thread(lambda: self.sync.info(deadline))
+        return await _in_thread(lambda: self.sync.info(deadline, server=server))
 
-    async def stats(self, deadline: float | None = None) -> Statistics:
+    async def stats(self, deadline: float | None = None, *, server: str | None = None) -> Statistics:
         """gemmd.Client.stats(), in a thread."""
-        return await _in_thread(lambda: self.sync.stats(deadline))
+        return await _in_thread(lambda: self.sync.stats(deadline, server=server))
 
-    async def kernels(self, deadline: float | None = None) -> tuple[Kernel, ...]:
+    async def kernels(self, deadline: float | None = None, *, server: str | None = None) -> tuple[Kernel, ...]:
         """gemmd.Client.kernels(), in a thread."""
-        return await _in_thread(lambda: self.sync.kernels(deadline))
+        return await _in_thread(lambda: self.sync.kernels(deadline, server=server))
 
     async def explain(self, m: int, n: int, k: int, **asked: Any) -> tuple[Candidate, ...]:
         """gemmd.Client.explain(), in a thread."""
@@ -221,9 +232,16 @@ class Client:
         """gemmd.Client.tune(), in a thread."""
         return await _in_thread(lambda: self.sync.tune(shapes, **asked))
 
-    async def traces(self, last: float | None = None, most: int = 0, deadline: float | None = None) -> Traces:
+    async def traces(
+        self,
+        last: float | None = None,
+        most: int = 0,
+        deadline: float | None = None,
+        *,
+        server: str | None = None,
+    ) -> Traces:
         """gemmd.Client.traces(), in a thread."""
-        return await _in_thread(lambda: self.sync.traces(last, most, deadline))
+        return await _in_thread(lambda: self.sync.traces(last, most, deadline, server=server))
 
     def __reduce__(self) -> Any:
         return _again, (self.sync,)

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future, InvalidStateError
 from concurrent.futures import TimeoutError as FutureTimeoutError
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
 import numpy as np
 
 from gemmd import _carrier, _fork, _messages, _transfer, errors, types
-from gemmd._address import Address
+from gemmd._address import Address, addresses_of
 from gemmd._administration import Administration
-from gemmd._channel import Link, Tls
+from gemmd._channel import Link, Tls, check_token
 from gemmd._durations import deadline_of, lease_of
 from gemmd._engine import Engine
+from gemmd._fleet import ServerState
 from gemmd._header import Place, header_message, spec_of
 from gemmd._interrupts import Slot, deferred, ended_by, interruptibly
 from gemmd._layout import Array
@@ -31,14 +32,14 @@ from gemmd._progress import Counter, Progress
 from gemmd._regions import Regions
 from gemmd._route import RouteOptions
 from gemmd._running import Running, Told
+from gemmd._server import Server
+from gemmd._servers import One, Plan, Servers, Several
 from gemmd._sources import source_of
 from gemmd._transfer import Deadline
 from gemmd.admin import Estimate, Info, Statistics, estimate_of, info_of, statistics_of
 from gemmd.linear import Linear
 from gemmd.resident import Named, Resident, Transposed, resident_of
 from gemmd.retry import RetryPolicy
-
-DEFAULT_ADDRESS = "127.0.0.1:50051"
 
 
 class Pending(Future[Any]):
@@ -83,11 +84,11 @@ class Pending(Future[Any]):
 
 
 class Client(Administration):
-    """Products on one gemmd server. Thread-safe; a context manager.
+    """Products on one gemmd server, or on several. Thread-safe; a context manager.
 
-    address: what gRPC resolves: "host:50051", "dns:///host:50051", "unix:/run/gemmd"; without a port 50051; by
-        default GEMMD_SERVER, else 127.0.0.1:50051. A sequence of addresses is reserved for clients of several
-        servers: one is taken.
+    address: "host:50051", "unix:/run/gemmd" or another address that gRPC resolves; without a port 50051; by
+        default GEMMD_SERVER, else 127.0.0.1:50051. Several servers are one client's (docs/several-servers.md):
+        "a:50051,b:50051", ["a:50051", "b:50051"], and "dns:///name:50051", every address that the name has.
     tenant: whose matrices the server keeps and shows, where no certificate says so.
     tls: True for the system's root certificates, or a gemmd.Tls; plaintext without. The environment's proxies
         (https_proxy, no_proxy) are used with TLS alone, and not for this host.
@@ -99,8 +100,12 @@ class Client(Administration):
     library: products go by libgemmd.so.0, gemmd's C library (docs/library.md), several times as fast: True takes it
         where GEMMD_LIBRARY or the linker finds it, a string is its path. None: as the variable GEMMD_DATA_PATH
         says, "libgemmd" or "python", else by gRPC's Python. ImportError: it was not found.
+    affinity_header: calls about a matrix with a digest have it as the header gemmd-affinity, for a proxy that
+        spreads calls by it; products of such matrices then go in one call each, unless transport is "stream".
 
-    It connects at the first call, and again by itself after a failure. Every method raises gemmd.Error's
+    It connects at the first call, with several servers at once, and again by itself after a failure. With several
+    a product goes to the one that holds its matrix, and to another one where that is away; server= names the one
+    that a call is about. Every method raises gemmd.Error's
     classes for what the server refuses, ClosedError after close(), and ForkedError in a child of the process
     that made it. deadline= is in seconds, for the whole call with its retries; None waits.
 
@@ -121,6 +126,7 @@ class Client(Administration):
         channels: int = 0,
         chunk_bytes: int = 0,
         library: bool | str | None = None,
+        affinity_header: bool = False,
     ) -> None:
         self._arguments = {key: value for key, value in locals().items() if key not in ("self", "__class__")}
         if transport not in ("auto", "unary", "stream"):
@@ -130,11 +136,20 @@ class Client(Administration):
         if chunk_bytes and chunk_bytes < 4096:
             raise ValueError(f"chunk_bytes is {chunk_bytes}; it must be 0 or at least 4096")
         secure = Tls() if tls is True else tls or None
-        link = Link(_one_address(address), secure, token, tenant, plaintext_token)
-        route = RouteOptions(transport, channels, chunk_bytes)
-        self._engine = Engine(link, retry or RetryPolicy(), route, _carrier.chosen(library))
+        addresses = addresses_of(address)
+        found = _carrier.chosen(library)
+
+        def connect(one: Address, tls: Tls | None) -> Server:
+            return Server(Link(one, tls, token, tenant, plaintext_token, affinity_header), found)
+
+        for each in addresses:
+            check_token(each, secure, token, plaintext_token)
+        servers = _servers_of(addresses, secure, connect)
+        self._addresses = [each.target for each in addresses]
+        self._library = "" if found is None else found.gemmd_version().decode()
+        self._engine = Engine(servers, retry or RetryPolicy(), RouteOptions(transport, channels, chunk_bytes))
         self._engine.owner = weakref.ref(self)
-        self._arguments["address"] = self.address
+        self._arguments["address"] = self._addresses
         self._regions = Regions(self._engine)
         self._closed = False
         # Runs when this is collected, and at exit.
@@ -142,8 +157,14 @@ class Client(Administration):
 
     @property
     def address(self) -> str:
-        """Where the server is."""
-        return self._engine.link.address
+        """Where the server is; of several what they were given as, with commas between them."""
+        return ",".join(self._addresses)
+
+    def servers(self) -> tuple[ServerState, ...]:
+        """The servers as this client sees them, without asking them; all that a name has now."""
+        self._check()
+        with deferred():
+            return self._engine.servers.states()
 
     def matmul(
         self,
@@ -174,9 +195,9 @@ class Client(Administration):
         """D = activation(alpha * a @ b + beta * c + bias), of shapes as numpy.matmul has them.
 
         a: (..., M, K) or (K,); b: (..., K, N) or (K,): arrays that are NumPy's or have DLPack on a CPU,
-            gemmd.Quantized, or matrices on the server (gemmd.Resident, or its T). Arrays of two types become the
-            type that holds both, as with NumPy: float64 by float32 is float64, bf16 by float32 float32. Any
-            quantized ones go together, and with float32, float16 and bf16.
+            gemmd.Quantized, or matrices on the server (gemmd.Resident, its T, or its stack()). Arrays of two types
+            become the type that holds both, as with NumPy: float64 by float32 is float64, bf16 by float32 float32.
+            Any quantized ones go together, and with float32, float16 and bf16.
         transpose_a, transpose_b: the factor is stored the other way round: (..., K, M), (..., N, K).
         c: broadcast to (..., M, N); bias: (N,); both of the result's type, or of one that it holds. beta: 1 where
             c is given. With alpha=0 NaN and infinity of a and b reach the result; with beta=0 those of c do not.
@@ -207,6 +228,38 @@ class Client(Administration):
         begun = time.perf_counter()
         asked = Asked(alpha, beta, c, bias, activation, out, dtype, accumulate, kernel, determinism, priority,
                       verify, keep, lease, traceparent, tracestate, transpose_a, transpose_b)  # fmt: skip
+        return self._wait(a, b, asked, deadline, begun, progress)
+
+    def grouped_matmul(
+        self,
+        a: Any,
+        b: Any,
+        offsets: Any,
+        *,
+        deadline: float | None = None,
+        progress: Callable[[int, int], None] | None = None,
+        **asked: Any,
+    ) -> Any:
+        """Groups of a's rows, each by a matrix of b of its own: (M, K) and (count, K, N) give (M, N).
+
+        As torch._grouped_mm: the experts of a layer, a's tokens sorted by expert. offsets: where each group ends,
+        `count` integers, none less than the one before, the last M; numpy.cumsum(group_sizes) where sizes are at
+        hand, as jax.lax.ragged_dot has them. A group may be empty. b: an array of three dimensions, or a stack on
+        the server, client.put(w.reshape(-1, N)).stack(count), and its mT where experts are stored N x K. bias:
+        (N,), or (count, N), one for each. c, activation and all else as in matmul(), but keep=.
+
+        Each row has the bits that it has in a product by itself. All groups are one request. In the background:
+        submit(a, b, row_ends=offsets); gemmd.aio's matmul() takes row_ends= too.
+
+        Returns a gemmd.Result, whose receipt counts the groups as `products`. ValueError and TypeError say what
+        does not go together; also the errors of matmul().
+        """
+        begun = time.perf_counter()
+        return self._wait(a, b, Asked(**asked, row_ends=offsets), deadline, begun, progress)
+
+    def _wait(
+        self, a: Any, b: Any, asked: Asked, deadline: float | None, begun: float, progress: Progress | None
+    ) -> Any:
         slot = Slot()
         running = self._prepare(a, b, asked, deadline, slot.put, begun, progress)
         try:
@@ -317,13 +370,16 @@ class Client(Administration):
         found = end.run(lambda: _transfer.get(self._engine, place, end))
         return Named(self._engine, name, spec_of(found.operand), found.handle, found.digest, found.names)
 
-    def residents(self, deadline: float | None = None, *, pattern: str | None = None) -> list[Resident]:
+    def residents(
+        self, deadline: float | None = None, *, pattern: str | None = None, server: str | None = None
+    ) -> list[Resident]:
         """The tenant's matrices on the server, in the order in which they came; each has its names.
 
         pattern: only those with a name like it. "*" stands for any characters, "?" for one, and brackets for
-        themselves: "experts[3]" is a name.
+        themselves: "experts[3]" is a name. server: those of that one; without it those of each of several, one
+        server after another, and an error where one is away.
         """
-        found = [resident_of(self._engine, each) for each in self._list("Operands/List", deadline)]
+        found = [resident_of(self._engine, each) for each in self._list("Operands/List", deadline, server)]
         return found if pattern is None else [each for each in found if matching(pattern, each.names)]
 
     def release(
@@ -333,11 +389,12 @@ class Client(Administration):
         *,
         pattern: str | None = None,
     ) -> list[str]:
-        """The server forgets a matrix, for everybody: that of a handle, a digest or a name, or a Resident.
+        """Every server forgets a matrix, for everybody: that of a handle, a digest or a name, or a Resident.
 
         Of several names of a matrix, the one that is given goes alone; the last one goes with its matrix.
         pattern: instead of it, all names that are like it, as residents() says; none may be.
-        Returns the texts that were released. NotFound: no matrix has that handle, digest or name.
+        Returns the texts that were released. NotFound: no matrix has that handle, digest or name. Of several
+        servers each is asked, and one that is away is an error.
         """
         if (resident is None) == (pattern is None):
             raise TypeError("release() takes one of both: a matrix, or pattern=")
@@ -350,7 +407,8 @@ class Client(Administration):
             return [resident]
         end = Deadline(deadline_of(deadline))
         every = self._list("Operands/List", end.left)
-        names = [name for each in every for name in matching(pattern or "", each.names)]
+        # Two servers may have copies of a matrix, with one name.
+        names = list(dict.fromkeys(name for each in every for name in matching(pattern or "", each.names)))
         gone: list[str] = []
 
         def work() -> None:
@@ -367,17 +425,11 @@ class Client(Administration):
         self._check()
         return place_of(text), Deadline(deadline_of(deadline))
 
-    def _list(self, method: str, deadline: float | None) -> list[Any]:
+    def _list(self, method: str, deadline: float | None, server: str | None = None) -> list[Any]:
         self._check()
         end = Deadline(deadline_of(deadline))
-        request = _messages.ListRequest()
-        found: list[Any] = []
-        while True:
-            page = self._call(method, request, _messages.ListResponse, end.left)
-            found += page.residents
-            if not page.next_page_token:
-                return found
-            request.page_token = page.next_page_token
+        name = "" if server is None else Address(server, "server").target
+        return end.run(lambda: _transfer.list_of(self._engine, method, end, name))
 
     def linear(
         self,
@@ -405,29 +457,39 @@ class Client(Administration):
         made = self.put(w, name=name, replace=replace, lease=lease, store_as=store_as)
         return Linear(self, made, bias, activation, asked)
 
-    def shared(self, shape: int | Sequence[int], dtype: Any = np.float32) -> Array:
+    def shared(self, shape: int | Sequence[int], dtype: Any = np.float32, *, server: str | None = None) -> Array:
         """A zeroed array in memory that the server, on this host, reads operands from and writes out= into.
 
         Views of it count too. The memory ends with the last array that views it, or with the client: after
         close() the arrays are ordinary ones. Between products nothing is checked: do not write into what a
         product under way reads. One that was cancelled or met its deadline may write its out= for a moment longer:
         give the next product another. FailedPrecondition: shared memory is off; PermissionDenied: another host.
+        server: needed where the client has several: the one on this host; products of the array go there alone.
         """
         self._check()
+        home = self._one_server(server)
         dims = (int(shape),) if isinstance(shape, int | np.integer) else tuple(int(each) for each in shape)
         element = types.parse(dtype)
         size = math.prod(dims) * element.dtype.itemsize
         if size <= 0 or min(dims) < 1:
             raise ValueError(f"shape is {dims}; shared memory has at least one element")
-        memory = interruptibly(lambda: self._regions.create(size), lambda: None)
+        memory = interruptibly(lambda: self._regions.create(size, home), lambda: None)
         return np.frombuffer(memory, np.uint8, size).view(element.dtype).reshape(dims)
 
     def estimate(
-        self, a: Any, b: Any, *, caller_gflops: float = 0.0, deadline: float | None = None, **asked: Any
+        self,
+        a: Any,
+        b: Any,
+        *,
+        caller_gflops: float = 0.0,
+        deadline: float | None = None,
+        server: str | None = None,
+        **asked: Any,
     ) -> Estimate:
         """What the product would take, without sending it: arguments as matmul()'s; stacks are one request.
 
-        caller_gflops: GFLOP/s that this machine achieves itself; then `offload_is_faster` says which is.
+        caller_gflops: GFLOP/s that this machine achieves itself; then `offload_is_faster` says which is. server: as
+        in info().
         """
         self._check()
         prepared = prepare(self._regions, a, b, Asked(**asked))
@@ -437,26 +499,26 @@ class Client(Administration):
         operands, output = encoded.specs()
         request = _messages.EstimateRequest(caller_gflops=caller_gflops)
         request.header.CopyFrom(header_message(operands, encoded.options, output))
-        answer = self._call("Gemm/Estimate", request, _messages.EstimateResponse, deadline)
+        answer = self._call("Gemm/Estimate", request, _messages.EstimateResponse, deadline, server)
         left = operands[0]
         flops = 0 if left is None else 2 * left.data.rows * left.data.columns * encoded.expected.columns
         if answer.flops < flops * encoded.products:
             raise errors.Unimplemented("the server is older than batches of products, and estimates one of them")
         return estimate_of(answer)
 
-    def info(self, deadline: float | None = None) -> Info:
-        """What the server is: version, devices, limits."""
+    def info(self, deadline: float | None = None, *, server: str | None = None) -> Info:
+        """What the server is: version, devices, limits. server: one of several, needed where there are such."""
         self._check()
         request = _messages.ServerInfoRequest()
-        carrier = self._engine.carrier
-        answer = self._call("Admin/ServerInfo", request, _messages.ServerInfoResponse, deadline)
-        return info_of(answer, "" if carrier is None else carrier.version)
+        answer = self._call("Admin/ServerInfo", request, _messages.ServerInfoResponse, deadline, server)
+        return info_of(answer, self._library)
 
-    def stats(self, deadline: float | None = None) -> Statistics:
-        """What the server has done since it began."""
+    def stats(self, deadline: float | None = None, *, server: str | None = None) -> Statistics:
+        """What the server has done since it began. server: as in info()."""
         self._check()
         request = _messages.StatisticsRequest()
-        return statistics_of(self._call("Admin/Statistics", request, _messages.StatisticsResponse, deadline))
+        answer = self._call("Admin/Statistics", request, _messages.StatisticsResponse, deadline, server)
+        return statistics_of(answer)
 
     def __reduce__(self) -> Any:
         tls = self._arguments["tls"]
@@ -473,9 +535,25 @@ class Client(Administration):
         self._closed = True
         interruptibly(self._finalizer, lambda: None)
 
-    def _call(self, name: str, request: Any, answer: Any, deadline: float | None) -> Any:
-        end = Deadline(deadline_of(deadline))
-        return end.run(lambda: _transfer.call(self._engine, name, request, answer, end))
+    def _call(self, name: str, request: Any, answer: Any, deadline: float | None, server: str | None) -> Any:
+        end, engine = Deadline(deadline_of(deadline)), self._engine
+        plan = Plan(server=self._one_server(server))
+        return end.run(
+            lambda: _transfer.ask(
+                engine, plan, end, lambda one: _transfer.call(engine, one, name, request, answer, end)
+            )
+        )
+
+    def _one_server(self, server: str | None) -> str:
+        """The address of the only server that is asked. ValueError: it is not said which."""
+        if server is not None:
+            return Address(server, "server").target
+        if self._engine.servers.are_several:
+            raise ValueError(
+                "server is None, and this is about one server, of which the client has several; it must be one of "
+                f"{', '.join(self._engine.servers.names)}"
+            )
+        return ""
 
     def _check(self) -> None:
         _fork.guard()
@@ -526,25 +604,20 @@ def _teller(future: Future[Any]) -> Told:
     return told
 
 
-def _one_address(address: str | Sequence[str] | None) -> Address:
-    if address is None:
-        named = os.environ.get("GEMMD_SERVER")
-        return _address_of(named, "GEMMD_SERVER") if named else Address(DEFAULT_ADDRESS)
-    if isinstance(address, str):
-        return _address_of(address, "address")
-    if len(address) != 1:
-        raise ValueError(f"{len(address)} addresses: clients of several servers are not built yet in Python")
-    return Address(address[0])
+def _servers_of(
+    addresses: list[Address], tls: Tls | None, connect: Callable[[Address, Tls | None], Server]
+) -> Servers:
+    if len(addresses) == 1 and addresses[0].servers is None:
+        return One(connect(addresses[0], tls))
+    loaded = None if tls is None else tls.loaded()
 
+    def of_name(one: Address, name: str) -> Server:
+        if loaded is None or not name or loaded.server_name:
+            return connect(one, loaded)
+        # A certificate is checked for the name, though the connection is to an address.
+        return connect(one, replace(loaded, server_name=name))
 
-def _address_of(text: str, name: str) -> Address:
-    """ValueError: it is a list, as other clients of gemmd take it. Commas of ipv4: and ipv6: are gRPC's."""
-    if "," in text and not text.startswith(("ipv4:", "ipv6:", "unix:")):
-        raise ValueError(
-            f"{name} is {text!r}, which names {text.count(',') + 1} servers; it must be one: clients of several "
-            "servers are not built yet in Python"
-        )
-    return Address(text, name)
+    return Several(addresses, of_name)
 
 
 _default: Client | None = None
@@ -556,15 +629,19 @@ def default_client() -> Client:
     global _default
     _fork.guard()
     with _default_lock:
-        if _default is None or _default._closed or _default.address != _one_address(None).target:
+        if _default is None or _default._closed or _default._addresses != _default_addresses():
             if _default is not None:
                 _default.close()
             _default = Client()
         return _default
 
 
+def _default_addresses() -> list[str]:
+    return [each.target for each in addresses_of(None)]
+
+
 def matmul(a: Any, b: Any, **asked: Any) -> Any:
-    """Client.matmul() on the server that GEMMD_SERVER names, else 127.0.0.1:50051."""
+    """Client.matmul() on the servers that GEMMD_SERVER names, else on 127.0.0.1:50051."""
     return default_client().matmul(a, b, **asked)
 
 

@@ -73,7 +73,7 @@ def _client(address: str | None, tenant: str | None) -> Client:
 def matmul(a: Any, b: Any, *, address: str | None = None, tenant: str | None = None, **asked: Any) -> Any:
     """Multiplies dask arrays of 2 dimensions, M x K and K x N: a dask array that computes on the server.
 
-    address: the server's; by default GEMMD_SERVER's, of each worker. asked: dtype=, accumulate=, kernel=,
+    address: as Client's; by default GEMMD_SERVER's, of each worker. asked: dtype=, accumulate=, kernel=,
     determinism=, priority=, verify= and deadline= of Client.matmul(). A product over several blocks of K adds them
     in their order; their sums are rounded to the result's type between blocks. A transposed factor is a.T.
 

@@ -27,6 +27,7 @@ class Error(Exception):
     limit: the limit that was exceeded, in the field's unit; None where the message names none.
     retry_after: seconds after which the server would be asked again; None where it did not say.
     missing_digests, missing_handles, missing_names: resident operands that the server does not have.
+    server: the address of the server that it is of, where the client has several; else empty.
     """
 
     code = "UNKNOWN"
@@ -57,9 +58,11 @@ class Error(Exception):
         self.may_retry = True
         # The call reached no server: no connection could be made.
         self.is_unreachable = False
+        self.server = ""
 
     def __str__(self) -> str:
-        return self.message  # a traceback says the class
+        # A traceback says the class.
+        return f"{self.server}: {self.message}" if self.server else self.message
 
 
 class Cancelled(Error):

@@ -31,7 +31,8 @@ class Stage:
 class ClientTimes:
     """What only the client sees; seconds.
 
-    waited: between attempts. round_trip: of the last attempt. wire: round_trip without the server's total.
+    refills: how often matrices that the server lacked were brought there. waited: between attempts. round_trip: of
+    the last attempt. wire: round_trip without the server's total.
     """
 
     attempts: int = 1
@@ -41,6 +42,7 @@ class ClientTimes:
     decode: float = 0.0
     total: float = 0.0
     wire: float = 0.0
+    refills: int = 0
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,7 @@ class Receipt:
     joules is None where the device counts no energy: an estimate of what this product drew.
     error_bound: rounding moved no element of D by more than error_bound * (|alpha| |A| |B| + |beta C| +
     |bias|) and half a unit in D's last place, of the operands as they were sent; None with an activation.
+    server: the address of the one of several servers that made it; empty where the client has one.
     str() is the table that `gemm matmul` prints; in Jupyter it is shown as bars.
     """
 
@@ -94,6 +97,7 @@ class Receipt:
     client: ClientTimes = field(default_factory=ClientTimes)
     sent: Sent = field(default_factory=Sent)
     products: int = 1
+    server: str = ""
 
     @property
     def gflops(self) -> float:
@@ -107,7 +111,7 @@ class Receipt:
         return _html(self)
 
 
-def receipt_of(message: Any, result: str, client: ClientTimes, sent: Sent) -> Receipt:
+def receipt_of(message: Any, result: str, client: ClientTimes, sent: Sent, server: str = "") -> Receipt:
     """A Receipt of the server's message and of what this side saw."""
     return Receipt(
         request_id=message.request_id,
@@ -138,6 +142,7 @@ def receipt_of(message: Any, result: str, client: ClientTimes, sent: Sent) -> Re
         client=client,
         sent=sent,
         products=message.products,
+        server=server,
     )
 
 
@@ -186,6 +191,7 @@ def _facts(receipt: Receipt) -> list[tuple[str, str]]:
         ("plan", receipt.plan),
         ("numerics", f"{receipt.numerics_id} ({receipt.determinism.replace('_', '-')})"),
         ("device", f"{receipt.device}, {launch}"),
+        *([("server", receipt.server)] if receipt.server else []),
         (
             "payload",
             f"{human_bytes(receipt.payload_bytes_in)} in, {human_bytes(receipt.payload_bytes_out)} out",

@@ -30,12 +30,14 @@ from gemmd._names import check_name
 from gemmd._packing import unpack
 from gemmd._progress import Counter
 from gemmd._scale_layout import LAYOUTS
-from gemmd._transfer import Deadline, about, call, download
+from gemmd._transfer import Deadline, call_about, download
 from gemmd.quantized import Quantized
 from gemmd.receipt import Receipt
+from gemmd.stacked import Stacked, matrix_of
 
 if TYPE_CHECKING:
     from gemmd._engine import Engine
+    from gemmd._server import Server
     from gemmd.client import Client
 
 
@@ -96,6 +98,18 @@ class Resident:
     def T(self) -> Transposed:  # noqa: N802
         """The transposed matrix, for products alone: nothing is sent or stored."""
         return Transposed(self)
+
+    def stack(self, count: int) -> Stacked:
+        """Its rows as those of `count` matrices of one shape, one below the other: a factor of three dimensions.
+
+        put(x.reshape(-1, x.shape[-1])).stack(len(x)) has the matrices of an array of three. A matrix that is stored
+        in Fortran order is cut along its columns. Weights with blocks of scales are best N x K, with the experts'
+        rows one below the other, and multiply as stack.mT: GPUs pack these.
+
+        ValueError: count does not divide the rows.
+        """
+        matrix_of(self.spec.data, count)
+        return Stacked(self, count, range(count))
 
     @property
     def element(self) -> types.ElementType:
@@ -218,25 +232,25 @@ class Resident:
         self, deadline: float | None, progress: Callable[[int, int], None] | None = None
     ) -> tuple[OperandSpec, dict[int, Array], bytes]:
         end = Deadline(deadline_of(deadline))
-        request = about(self._where, _messages.DownloadRequest())
         counter = Counter()
         operand, planes = end.run(
-            lambda: download(self._engine, request, end, counter.expect), counter.meter(progress, "download")
+            lambda: download(self._engine, self._where, end, counter.expect), counter.meter(progress, "download")
         )
         return spec_of(operand), planes, operand.k_order
 
     def renew(self, lease: float | None = None, deadline: float | None = None) -> float:
         """Begins the lease anew, of so many seconds (None: as before); what remains of it, in seconds."""
-        request = about(self._where, _messages.RenewRequest())
+        request = _messages.RenewRequest()
         seconds = lease_of(lease)
         if seconds is not None:
             seconds_into(seconds, request.lease)
         end = Deadline(deadline_of(deadline))
-        answer = end.run(lambda: call(self._engine, "Operands/Renew", request, _messages.RenewResponse, end))
+        place, kind = self._where, _messages.RenewResponse
+        answer = end.run(lambda: call_about(self._engine, place, "Operands/Renew", request, kind, end))
         return seconds_of(answer.lease_remaining)
 
     def release(self, deadline: float | None = None) -> None:
-        """The server forgets it with its names, for everybody; nothing if it has already."""
+        """Every server forgets it with its names, for everybody; nothing where it has already."""
         if self._released:
             return
         end = Deadline(deadline_of(deadline))
@@ -300,9 +314,9 @@ class Named(Resident):
             self.names,
         )
 
-    def _follow(self, deadline: Deadline) -> bool:
-        """Asks which matrix has the name now; whether it lies otherwise. InvalidArgument: it has another shape."""
-        message = _transfer.get(self._engine, self._where, deadline)
+    def _follow(self, server: Server, deadline: Deadline) -> bool:
+        """Asks which matrix has the name there now; whether it lies otherwise. InvalidArgument: another shape."""
+        message = _transfer.get_at(self._engine, server, self._where, deadline)
         before, spec = self.spec, spec_of(message.operand)
         rows, columns = spec.data.rows, spec.data.columns
         # Products under way have room for a result of this shape.

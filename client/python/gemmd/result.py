@@ -21,7 +21,7 @@ def receipt_from(outcome: Outcome) -> Receipt:
     if outcome.receipt.products > 1:
         text = f"{outcome.receipt.products} matrices of {text}"
     route = outcome.route
-    return receipt_of(outcome.receipt, text, outcome.times, Sent(*route))
+    return receipt_of(outcome.receipt, text, outcome.times, Sent(*route), outcome.server)
 
 
 class Result(np.ndarray[Any, Any]):

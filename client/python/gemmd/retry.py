@@ -95,12 +95,14 @@ def retry_delay(
     seconds_left: float | None,
     seconds_failing: float = 0.0,
     draw: random.Random | None = None,
+    elsewhere: bool = False,
 ) -> float | None:
     """Seconds to wait before the next attempt; None where there must be none.
 
     attempts: made so far, the failed one included.
     seconds_left: until the call's deadline; None for a call without one.
     seconds_failing: since the first attempt failed.
+    elsewhere: the next attempt goes to another server, and so waits for nothing after UNAVAILABLE.
 
     None where the code is neither UNAVAILABLE nor RESOURCE_EXHAUSTED, where RESOURCE_EXHAUSTED came without a
     pushback (it will not pass), where the server forbade it or asked for more than max_pushback, where the
@@ -110,14 +112,18 @@ def retry_delay(
         return None
     if pushback.forbidden:
         return None
+    waits = code == "RESOURCE_EXHAUSTED" or not elsewhere
+    delay = 0.0
     if pushback.seconds is not None:
-        if pushback.seconds > policy.max_pushback:
+        if waits:
+            delay = pushback.seconds
+        if delay > policy.max_pushback:
             return None
-        delay = pushback.seconds
     elif code == "RESOURCE_EXHAUSTED":
         return None
     else:
-        delay = _backoff(policy, attempts) * (draw or random).uniform(1 - policy.jitter, 1 + policy.jitter)
+        if waits:
+            delay = _backoff(policy, attempts) * (draw or random).uniform(1 - policy.jitter, 1 + policy.jitter)
         if seconds_failing + delay > policy.patience:
             return None
     if seconds_left is not None and delay >= seconds_left:

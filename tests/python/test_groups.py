@@ -1,0 +1,128 @@
+"""Groups of rows by matrices of their own, as a mixture of experts has them: one request, each row's own bits."""
+
+import asyncio
+
+import numpy as np
+import pytest
+from fake_products import FakeProducts
+
+import gemmd
+import gemmd.aio
+
+
+def ends_of(random, rows, count):
+    """Random ends; some groups are empty."""
+    return np.sort(np.append(random.integers(0, rows + 1, count - 1), rows))
+
+
+def groups_of(ends):
+    return [slice(begin, end) for begin, end in zip((0, *ends), ends, strict=False)]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_each_row_is_that_of_a_product_by_itself(client, seed):
+    random = np.random.default_rng(seed)
+    rows, count, k, n = (
+        int(x) for x in (random.integers(1, 200), random.integers(1, 9), *random.integers(1, 60, 2))
+    )
+    dtype = str(random.choice(["f8", "f4", "f2"]))
+    x = random.standard_normal((rows, k)).astype(dtype)
+    w = random.standard_normal((count, k, n)).astype(dtype)
+    ends = ends_of(random, rows, count)
+    stays = client.put(w.reshape(-1, n)).stack(count)
+    for factor in (w, stays, np.ascontiguousarray(w.swapaxes(1, 2)).swapaxes(1, 2)):
+        d = client.grouped_matmul(x, factor, ends)
+        assert d.shape == (rows, n)
+        assert len(d.receipts) == 1
+        for i, group in enumerate(groups_of(ends)):
+            if group.start < group.stop:
+                assert d[group].tobytes() == client.matmul(x[group], w[i]).tobytes()
+    stays.release()
+
+
+def test_the_receipt_and_the_epilogue(client, random):
+    x = random.standard_normal((30, 16)).astype("f4")
+    w = random.standard_normal((4, 16, 8)).astype("f4")
+    ends = np.array([5, 5, 20, 30], "i4")
+    bias, c = random.standard_normal((4, 8)).astype("f4"), random.standard_normal((30, 8)).astype("f4")
+    d = client.grouped_matmul(x, w, ends, bias=bias, c=c, beta=0.5, alpha=2.0, activation="relu", verify=0)
+    assert d.receipt.products == 4
+    assert d.receipt.flops == 2 * 30 * 16 * 8
+    for i, group in enumerate(groups_of(ends)):
+        if group.start < group.stop:
+            one = client.matmul(x[group], w[i], bias=bias[i], c=c[group], beta=0.5, alpha=2.0, activation="relu")
+            assert one.tobytes() == d[group].tobytes()
+    one_bias = client.grouped_matmul(x, w, ends, bias=bias[0])
+    assert one_bias[6].tobytes() == client.matmul(x[6:7], w[2], bias=bias[0]).tobytes()
+    out = np.empty((30, 8), "f4")
+    assert client.grouped_matmul(x, w, ends, out=out).base is out or np.array_equal(
+        out, client.grouped_matmul(x, w, ends)
+    )
+    client.grouped_matmul(x, w, ends, verify=3)
+
+
+@pytest.mark.parametrize("form", ["int4-g32-f16", "int8-g32", "mxfp4"])
+def test_quantized_experts(client, random, form):
+    w = random.standard_normal((6, 24, 64)).astype("f4")  # experts x N x K
+    x = random.standard_normal((40, 64)).astype("f4")
+    ends = ends_of(random, 40, 6)
+    with client.put(gemmd.Quantized.of(w.reshape(-1, 64), form, axis=0)) as resident:
+        experts = resident.stack(6)
+        d = client.grouped_matmul(x, experts.mT, ends)
+        for i, group in enumerate(groups_of(ends)):
+            if group.start < group.stop:
+                assert d[group].tobytes() == client.matmul(x[group], experts[i].mT).tobytes()
+
+
+def test_long_groups_go_in_slices(client, random):
+    x = random.standard_normal((3000, 256)).astype("f4")
+    w = random.standard_normal((3, 256, 512)).astype("f4")
+    ends = [2990, 2991, 3000]
+    d = client.grouped_matmul(x, w, ends)
+    for i, group in enumerate(groups_of(ends)):
+        assert d[group].tobytes() == client.matmul(x[group], w[i]).tobytes()
+
+
+def test_over_a_stream_in_the_background_and_by_aio(client, random):
+    x, w, ends = random.standard_normal((50, 7)), random.standard_normal((5, 7, 3)), [10, 20, 20, 45, 50]
+    wanted = client.grouped_matmul(x, w, ends).tobytes()
+    assert client.submit(x, w, row_ends=ends).result().tobytes() == wanted
+
+    async def main():
+        async with gemmd.aio.Client(client.address) as other:
+            return await other.matmul(x, w, row_ends=ends)
+
+    assert asyncio.run(main()).tobytes() == wanted
+    client._engine.route = client._engine.route._replace(transport="stream", channels=2, chunk_bytes=4096)
+    assert client.grouped_matmul(x, w, ends).tobytes() == wanted
+
+
+def test_a_server_without_groups_gets_them_one_by_one(random):
+    x, w, ends = random.standard_normal((9, 4)), random.standard_normal((3, 4, 5)), [4, 4, 9]
+    with FakeProducts(has_batches=False) as server, gemmd.Client(server.address) as client:
+        d = client.grouped_matmul(x, w, ends)
+        np.testing.assert_allclose(d[:4], x[:4] @ w[0], rtol=1e-12)
+        np.testing.assert_allclose(d[4:], x[4:] @ w[2], rtol=1e-12)
+        assert len(d.receipts) == 2
+
+
+def test_what_does_not_go_together(client, random):
+    x, w = random.standard_normal((9, 4)), random.standard_normal((3, 4, 5))
+    for offsets, why in (
+        ([4, 9], "it must be 3 integers"),
+        ([[4, 5, 9]], "it must be 3 integers"),
+        ([4.0, 5.0, 9.0], "it must be 3 integers"),
+        ([4, 3, 9], "offsets has 3 behind 4"),
+        ([-1, 3, 9], "offsets has -1 behind 0"),
+        ([4, 5, 8], "the last of offsets is 8; it must be 9"),
+        ([4, 5, 10], "the last of offsets is 10; it must be 9"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            client.grouped_matmul(x, w, offsets)
+    with pytest.raises(ValueError, match="groups are rows of one"):
+        client.grouped_matmul(x, w[0], [9])
+    with pytest.raises(ValueError, match="K is 4 and 5"):
+        client.grouped_matmul(x, w.swapaxes(1, 2), [3, 6, 9])
+    with pytest.raises(ValueError, match="keep=True"):
+        client.grouped_matmul(x, w, [3, 6, 9], keep=True)
+    assert client.grouped_matmul(x[:0], w, [0, 0, 0]).shape == (0, 5)
