@@ -138,6 +138,8 @@ void LaunchQueue::Submit(DeviceLaunch launch, Device::Callback done) {
       }
     }
   }
+  // With its slot it would stand behind works that wait for one, and all for ever.
+  if (item->slot != nullptr) parts_.slots->GiveBack(std::move(item->slot));
   feeder_->Post(0, [this, item = std::move(item)]() mutable { IssueOnFeeder(std::move(item)); });
 }
 
@@ -192,7 +194,7 @@ std::optional<IssuedWork> LaunchQueue::IssueQuickly(Item* item) const {
 }
 
 void LaunchQueue::IssueOnFeeder(ItemPtr item) {
-  if (item->slot == nullptr) item->slot = parts_.slots->Take();
+  item->slot = parts_.slots->Take();
   item->issued = {};
   if (parts_.watcher->lost().ok()) {
     const std::optional<IssuedWork> quick =

@@ -6,12 +6,14 @@ namespace gemmd {
 
 std::unique_ptr<CudaSlot> CudaSlotPool::TryTake() {
   const MutexLock lock(mutex_);
-  return TakeLocked();
+  return waiting_ == 0 ? TakeLocked() : nullptr;
 }
 
 std::unique_ptr<CudaSlot> CudaSlotPool::Take() {
   const MutexLock lock(mutex_);
+  ++waiting_;
   while (free_.empty() && !is_closed_) is_free_.wait(mutex_);
+  --waiting_;
   return TakeLocked();
 }
 

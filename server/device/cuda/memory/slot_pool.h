@@ -17,7 +17,7 @@ class CudaSlotPool {
   CudaSlotPool(const CudaSlotPool&) = delete;
   CudaSlotPool& operator=(const CudaSlotPool&) = delete;
 
-  // Null: none is free.
+  // Null: none is free, or somebody waits for one.
   std::unique_ptr<CudaSlot> TryTake();
   // Waits for one. Null: the pool is closed, and none is free.
   std::unique_ptr<CudaSlot> Take();
@@ -26,11 +26,18 @@ class CudaSlotPool {
   // From now on nobody waits: slots that are out may never come back.
   void Close();
 
+  // Those who wait in Take() now.
+  int waiting() const {
+    const MutexLock lock(mutex_);
+    return waiting_;
+  }
+
  private:
   std::unique_ptr<CudaSlot> TakeLocked() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar is_free_;
+  int waiting_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::unique_ptr<CudaSlot>> free_ ABSL_GUARDED_BY(mutex_);
   bool is_closed_ ABSL_GUARDED_BY(mutex_) = false;
 };

@@ -53,6 +53,20 @@ TEST_F(SlotPoolTest, WhoWaitsGetsWhatComesBack) {
   EXPECT_EQ(taken.get(), expected);
 }
 
+// Who comes later would leave with it, perhaps to stand behind the one who waits.
+TEST_F(SlotPoolTest, NobodyOvertakesWhoWaits) {
+  const std::unique_ptr<CudaSlotPool> pool = NewPool(1);
+  std::unique_ptr<CudaSlot> slot = pool->TryTake();
+  std::unique_ptr<CudaSlot> taken;
+  std::thread waiter([&] { taken = pool->Take(); });
+  while (pool->waiting() == 0) std::this_thread::yield();
+  pool->GiveBack(std::move(slot));
+  EXPECT_EQ(pool->TryTake(), nullptr);
+  waiter.join();
+  EXPECT_NE(taken, nullptr);
+  EXPECT_EQ(pool->waiting(), 0);
+}
+
 TEST_F(SlotPoolTest, NobodyWaitsForAClosedPool) {
   const std::unique_ptr<CudaSlotPool> pool = NewPool(1);
   std::unique_ptr<CudaSlot> slot = pool->TryTake();
