@@ -218,7 +218,7 @@ def test_the_sign_of_zero(client):
 
 
 def test_three_dimensions_are_told_what_to_do(client):
-    with pytest.raises(ValueError, match=r"put x\[i\] of each"):
+    with pytest.raises(ValueError, match=r"\.stack\(len\(x\)\) of that has the matrices"):
         client.put(np.ones((2, 3, 4)))
     with pytest.raises(ValueError, match=r"x.reshape\(1, -1\) is a row"):
         client.put(np.ones(3))

@@ -90,7 +90,7 @@ def test_over_a_stream_in_the_background_and_by_aio(client, random):
 
     async def main():
         async with gemmd.aio.Client(client.address) as other:
-            return await other.matmul(x, w, row_ends=ends)
+            return await other.grouped_matmul(x, w, ends)
 
     assert asyncio.run(main()).tobytes() == wanted
     client._engine.route = client._engine.route._replace(transport="stream", channels=2, chunk_bytes=4096)

@@ -125,6 +125,12 @@ class Client:
             running.cancel()
             raise
 
+    async def grouped_matmul(
+        self, a: Any, b: Any, offsets: Any, *, deadline: float | None = None, **asked: Any
+    ) -> Any:
+        """gemmd.Client.grouped_matmul(), as matmul() is."""
+        return await self.matmul(a, b, deadline=deadline, **asked, row_ends=offsets)
+
     def submit(self, a: Any, b: Any, **asked: Any) -> asyncio.Task[Any]:
         """matmul() as a task that begins by itself; its arguments, and a deadline."""
         return asyncio.get_running_loop().create_task(self.matmul(a, b, **asked))

@@ -249,7 +249,7 @@ class Client(Administration):
         (N,), or (count, N), one for each. c, activation and all else as in matmul(), but keep=.
 
         Each row has the bits that it has in a product by itself. All groups are one request. In the background:
-        submit(a, b, row_ends=offsets); gemmd.aio's matmul() takes row_ends= too.
+        submit(a, b, row_ends=offsets).
 
         Returns a gemmd.Result, whose receipt counts the groups as `products`. ValueError and TypeError say what
         does not go together; also the errors of matmul().
