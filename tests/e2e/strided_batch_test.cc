@@ -170,7 +170,7 @@ TEST(Groups, RowsHaveTheBitsThatTheyHaveAlone) {
 }
 
 TEST(Groups, SlicesChangeNoBits) {
-  Served served({"--cpu.threads=2", "--scheduling.slice-us=20"});
+  Served served({"--cpu.threads=2", "--scheduling.slice-us=100"});
   for (std::uint32_t seed = 0; seed < 12; ++seed) {
     ExpectBitsOfGroups(&served, DataType::kF32, DataType::kF32, 100 + seed);
   }

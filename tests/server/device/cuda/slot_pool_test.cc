@@ -53,7 +53,7 @@ TEST_F(SlotPoolTest, WhoWaitsGetsWhatComesBack) {
   EXPECT_EQ(taken.get(), expected);
 }
 
-// Who comes later would leave with it, perhaps to stand behind the one who waits.
+// A later one would leave with the slot, perhaps to stand behind the one who waits.
 TEST_F(SlotPoolTest, NobodyOvertakesWhoWaits) {
   const std::unique_ptr<CudaSlotPool> pool = NewPool(1);
   std::unique_ptr<CudaSlot> slot = pool->TryTake();
