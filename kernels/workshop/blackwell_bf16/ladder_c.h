@@ -1,7 +1,6 @@
 // The kernels of ladder C (ladder_c_steps.h says what each step changes).
 #pragma once
 
-#include "kernels/mma/issuer.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/fences.h"
 #include "kernels/ptx/global_memory.h"
@@ -37,7 +36,7 @@ class LadderCWorker {
 
   GEMMD_DEVICE void Run() {
     Start();
-    if (Issues()) AddTiles();
+    if (thread_ == 0) AddTiles();
     ptx::SyncThreads();
     LoadSums();
     Finish();
@@ -45,14 +44,12 @@ class LadderCWorker {
 
  private:
   using Layout = LadderCLayout<Step>;
-  using A = typename Layout::A;
-  using B = OperandTile<Step, kBMajor, Step::kTileN>;
-  static constexpr std::uint32_t kColumns = Step::kColumns;
-  static constexpr int kSums = Step::kTileN / 2;  // a thread: 16 rows a warp
+  using APlaces = OperandPlaces<Step, ptx::Major::kK>;
+  using BPlaces = OperandPlaces<Step, kBMajor>;
+  static constexpr std::uint32_t kColumns = Step::kTileN;  // of tensor memory
+  static constexpr int kSums = Step::kTileN / 2;           // a thread: 16 rows a warp
   static constexpr ptx::Swizzle kSwizzle =
       Step::kSwizzle ? ptx::Swizzle::k128B : ptx::Swizzle::kNone;
-
-  GEMMD_DEVICE bool Issues() const { return warp_ == 0 && mma::IsIssuer<Step::kElects>(); }
 
   // Tensor memory, and the mbarriers: loads and products each complete a phase a tile.
   GEMMD_DEVICE void Start() {
@@ -85,20 +82,16 @@ class LadderCWorker {
   // A tile of A and one of B, box by box along their lines. Elements outside the matrices become
   // zero.
   GEMMD_DEVICE void LoadTiles(std::int32_t k) const {
+    const ptx::SharedAddress loaded = shared_ + Layout::kLoaded;
     const std::int32_t b_x = kBMajor == ptx::Major::kK ? k : corner_.column;
     const std::int32_t b_y = kBMajor == ptx::Major::kK ? corner_.column : k;
-    ptx::MbarrierArriveExpect(shared_ + Layout::kLoaded, A::kBytes + B::kBytes);
-    LoadTile<A>(shared_ + Layout::kA, &params_.a, k, corner_.row);
-    LoadTile<B>(shared_ + Layout::kB, &params_.b, b_x, b_y);
-  }
-
-  template <class Tile>
-  GEMMD_DEVICE void LoadTile(ptx::SharedAddress to, const ptx::TensorMap* map, std::int32_t x,
-                             std::int32_t y) const {
+    ptx::MbarrierArriveExpect(loaded, 2 * Layout::kTileBytes);
     GEMMD_UNROLL
-    for (int box = 0; box < Tile::kBoxes; ++box) {
-      ptx::TensorLoad2D(to + box * Tile::kBoxBytes, map, x + box * Tile::kBoxElements, y,
-                        shared_ + Layout::kLoaded);
+    for (int box = 0; box < Layout::kBoxes; ++box) {
+      const std::uint32_t at = shared_ + box * Layout::kBoxBytes;
+      const std::int32_t x = box * Layout::kBoxElements;
+      ptx::TensorLoad2D(at + Layout::kA, &params_.a, k + x, corner_.row, loaded);
+      ptx::TensorLoad2D(at + Layout::kB, &params_.b, b_x + x, b_y, loaded);
     }
   }
 
@@ -107,10 +100,12 @@ class LadderCWorker {
     constexpr std::uint32_t kInstruction = MakeInstruction();
     GEMMD_UNROLL
     for (int step = 0; step < Step::kTileK / 16; ++step) {
-      const std::uint64_t a = ptx::MakeTcgen05Descriptor(
-          shared_ + Layout::kA + step * A::kStepBytes, A::kLeadingBytes, A::kStrideBytes, kSwizzle);
-      const std::uint64_t b = ptx::MakeTcgen05Descriptor(
-          shared_ + Layout::kB + step * B::kStepBytes, B::kLeadingBytes, B::kStrideBytes, kSwizzle);
+      const std::uint64_t a =
+          ptx::MakeTcgen05Descriptor(shared_ + Layout::kA + step * APlaces::kStepBytes,
+                                     APlaces::kLeadingBytes, APlaces::kStrideBytes, kSwizzle);
+      const std::uint64_t b =
+          ptx::MakeTcgen05Descriptor(shared_ + Layout::kB + step * BPlaces::kStepBytes,
+                                     BPlaces::kLeadingBytes, BPlaces::kStrideBytes, kSwizzle);
       ptx::Tcgen05Multiply(sums_at_, a, b, kInstruction, accumulate || step > 0);
     }
     ptx::Tcgen05Commit(shared_ + Layout::kMultiplied);
@@ -151,7 +146,7 @@ class LadderCWorker {
     }
     ptx::SyncThreads();
     if (warp_ == 0) ptx::Tcgen05Dealloc(sums_at_, kColumns);
-    if (stores_box && Issues()) StoreBoxes();
+    if (stores_box && thread_ == 0) StoreBox();
   }
 
   // A word at a time, of two neighbours in a row.
@@ -172,8 +167,8 @@ class LadderCWorker {
     }
   }
 
-  // Stages the sums in the operands' place, which nobody reads any more. Each lane addresses a row
-  // of one of the four 8x8 matrices in two chunks of columns.
+  // Stages the sums in A's place, which nobody reads any more. Each lane addresses a row of one of
+  // the four 8x8 matrices in two chunks of columns.
   GEMMD_DEVICE void StageSums() const {
     using D = typename Layout::D;
     const std::uint32_t row = warp_ * 16 + lane_ % 16;
@@ -181,19 +176,13 @@ class LadderCWorker {
     for (int chunk = 0; chunk < D::kRowChunks; chunk += 2) {
       const std::uint32_t words[4] = {Output(4 * chunk), Output(4 * chunk + 2),
                                       Output(4 * chunk + 4), Output(4 * chunk + 6)};
-      ptx::StoreMatrix4(shared_ + Layout::kD + D::Chunk(row, chunk + lane_ / 16), words);
+      ptx::StoreMatrix4(shared_ + Layout::kA + D::Chunk(row, chunk + lane_ / 16), words);
     }
     ptx::FenceProxyAsync();
   }
 
-  // TMA skips columns behind the last.
-  GEMMD_DEVICE void StoreBoxes() const {
-    using D = typename Layout::D;
-    GEMMD_UNROLL
-    for (int panel = 0; panel < D::kPanels; ++panel) {
-      ptx::TensorStore2D(&params_.d, shared_ + Layout::kD + panel * D::Panel::kBytes,
-                         corner_.column + panel * D::Panel::kColumns, corner_.row);
-    }
+  GEMMD_DEVICE void StoreBox() const {
+    ptx::TensorStore2D(&params_.d, shared_ + Layout::kA, corner_.column, corner_.row);
     ptx::BulkCommit();
     ptx::BulkWaitRead<0>();
   }

@@ -67,7 +67,6 @@ ptx::TensorAddress Begin(Fault fault = Fault::kNone, std::uint32_t columns = kCo
   }
   if (fault != Fault::kNoProxyFence) ptx::FenceProxyAsync();
   ptx::FenceMbarrierInit();
-  if (kGroup == 2) ptx::ClusterSync();
   if (thread / 32 == 0) ptx::Tcgen05Alloc<kGroup>(At(kSlot), columns);
   if (kGroup == 2) {
     ptx::ClusterSync();
@@ -493,7 +492,6 @@ TEST(Tcgen05Pairs, AllocateAndGiveBackTogether) {
     launching.options.seed = seed;
     const emulator::Report report = RunRule(
         [] {
-          ptx::ClusterSync();
           if (ptx::ThreadIndex() / 32 == 0 && ptx::RankInCluster() == 0) {
             ptx::Tcgen05Alloc<2>(At(kSlot), 32);
           }
