@@ -54,10 +54,16 @@ def test_the_receipt_and_the_epilogue(client, random):
             assert one.tobytes() == d[group].tobytes()
     one_bias = client.grouped_matmul(x, w, ends, bias=bias[0])
     assert one_bias[6].tobytes() == client.matmul(x[6:7], w[2], bias=bias[0]).tobytes()
-    out = np.empty((30, 8), "f4")
-    assert client.grouped_matmul(x, w, ends, out=out).base is out or np.array_equal(
-        out, client.grouped_matmul(x, w, ends)
-    )
+    wanted = client.grouped_matmul(x, w, ends)
+    for out in (np.full((30, 8), np.nan, "f4"), np.full((30, 8), np.nan, "f4", order="F")):
+        client.grouped_matmul(x, w, ends, out=out)
+        assert np.array_equal(out, wanted)
+    # out= that is an operand is written at the end.
+    square = random.standard_normal((4, 16, 16)).astype("f4")
+    wanted = client.grouped_matmul(x, square, ends)
+    client.grouped_matmul(x, square, ends, out=x)
+    assert np.array_equal(x, wanted)
+    x = random.standard_normal((30, 16)).astype("f4")
     client.grouped_matmul(x, w, ends, verify=3)
 
 
@@ -126,3 +132,16 @@ def test_what_does_not_go_together(client, random):
     with pytest.raises(ValueError, match="keep=True"):
         client.grouped_matmul(x, w, [3, 6, 9], keep=True)
     assert client.grouped_matmul(x[:0], w, [0, 0, 0]).shape == (0, 5)
+
+
+def test_an_order_of_k_of_the_tokens_is_that_of_the_experts(client, random):
+    plain = gemmd.Quantized.of(random.standard_normal((9, 64)).astype("f4"), "int8-g32", axis=0)
+    order = random.permutation(64)
+    x = gemmd.Quantized(plain.data, plain.scales, "int8", block_k=32, block_lines=1, axis=0, k_order=order)
+    w = random.standard_normal((3, 64, 5)).astype("f4")
+    d = client.grouped_matmul(x, w, [4, 4, 9])
+    wanted = plain.dequantize() @ w[:, order]
+    np.testing.assert_allclose(d[:4], wanted[0, :4], rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(d[4:], wanted[2, 4:], rtol=1e-4, atol=1e-4)
+    with client.put(w.reshape(-1, 5)) as there, pytest.raises(ValueError, match="a has a k_order"):
+        client.grouped_matmul(x, there.stack(3), [4, 4, 9])

@@ -129,6 +129,7 @@ def _in_groups(regions: Regions, left: Matrix, right: Matrix, asked: Asked) -> P
     if k != inner:
         raise ValueError(f"a has shape {left.shape} and b {right.shape}: K is {k} and {inner}; they must be equal")
     ends = _row_ends(asked.row_ends, m, count)
+    left, right = in_one_order(left, right)
     if asked.keep:
         raise ValueError("keep=True keeps the result of one product: it does not go with groups")
     element = _result_type(left, right, asked)
