@@ -42,7 +42,7 @@ struct Offer {
   ServedDevice served;
   Problem problem;  // as it would be placed there
   Plan plan;
-  std::shared_ptr<const std::vector<Plan>> plans;  // of groups, see DeviceWork
+  std::shared_ptr<const std::map<std::int64_t, Plan>> plans;  // of groups, see DeviceWork
   Footprint footprint;
   Cost cost;
 };

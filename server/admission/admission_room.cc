@@ -1,12 +1,12 @@
 // Admission's search for memory: the device that serves a request, and all that it takes there.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "server/admission/admission.h"
@@ -52,26 +52,20 @@ absl::StatusOr<Plan> SelectPlan(PlanMemo* memo, const Device& device, const Stac
     return memo->Select(device.Landed(problem), device.traits(), kernel);
   };
   if (!stack.has_groups()) return select(offer->problem);
-  auto plans = std::make_shared<std::vector<Plan>>(static_cast<std::size_t>(stack.count));
-  absl::flat_hash_map<std::int64_t, Plan> of_rows;
-  Plan largest;
-  std::int64_t most = 0;
+  auto plans = std::make_shared<std::map<std::int64_t, Plan>>();
   double us = 0;
-  for (std::size_t i = 0; i < plans->size(); ++i) {
-    const Problem problem = PlaceOf(offer->problem, stack, static_cast<std::int64_t>(i)).problem;
+  for (std::int64_t i = 0; i < stack.count; ++i) {
+    const Problem problem = PlaceOf(offer->problem, stack, i).problem;
     if (problem.m == 0) continue;
-    auto found = of_rows.find(problem.m);
-    if (found == of_rows.end()) {
+    auto found = plans->find(problem.m);
+    if (found == plans->end()) {
       absl::StatusOr<Plan> plan = select(problem);
       if (!plan.ok()) return plan;
-      found = of_rows.emplace(problem.m, *std::move(plan)).first;
+      found = plans->emplace(problem.m, *std::move(plan)).first;
     }
-    (*plans)[i] = found->second;
     us += found->second.predicted_us;
-    if (problem.m <= most) continue;
-    most = problem.m;
-    largest = found->second;
   }
+  Plan largest = plans->rbegin()->second;
   offer->plans = std::move(plans);
   largest.predicted_us = us;
   return largest;

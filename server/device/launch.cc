@@ -48,7 +48,7 @@ std::shared_ptr<GroupSlices> GroupSlices::Make(const DeviceWork& grouped, double
   for (std::int64_t product = 0; product < grouped.stack.count; ++product) {
     const std::int64_t rows = grouped.stack.row_end(product) - grouped.stack.row_begin(product);
     if (rows == 0) continue;
-    const double all_us = (*grouped.plans)[static_cast<std::size_t>(product)].predicted_us;
+    const double all_us = grouped.plans->at(rows).predicted_us;
     std::int64_t parts = 1;
     if (cuts_rows && all_us > slice_us) {
       const auto wanted = static_cast<std::int64_t>(std::min(all_us / slice_us, 1e9)) + 1;

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -69,9 +70,9 @@ struct DeviceWork {
   Problem problem;  // as the buffers have it; of a stack, one of its products
   Stack stack;
   Plan plan;  // chosen for the problem as it lands on this device; predicted for all products
-  // Where the stack has groups, the plan of each for its own rows; `plan` is then the largest
-  // one's, with the time of all.
-  std::shared_ptr<const std::vector<Plan>> plans;
+  // Where the stack has groups, the plan for each number of rows that one has: so few that many
+  // groups hold no more than their rows do. `plan` is then the largest one's, with the time of all.
+  std::shared_ptr<const std::map<std::int64_t, Plan>> plans;
   HostBuffers buffers;
   ResidentPlanes resident;
   // Works with the same number, 0 excepted, have the same B, with all that scales it, and the same

@@ -143,7 +143,7 @@ DeviceWork PartOf(const DeviceWork& stacked, std::int64_t begin, std::int64_t en
         stays, ResidentPart::Place{first * step, is_one ? 0 : step, place.offsets[plane]});
   }
   if (stack.has_groups()) {
-    part.plan = (*stacked.plans)[first];
+    part.plan = stacked.plans->at(part.problem.m);
     part.plans = nullptr;
   } else {
     part.plan.predicted_us *= static_cast<double>(end - begin) / static_cast<double>(stack.count);

@@ -2,6 +2,7 @@
 #include "server/device/stack.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
@@ -168,9 +169,10 @@ DeviceWork GroupsOf(const std::vector<std::int64_t>& ends, char* memory) {
   grouped.stack.count = static_cast<std::int64_t>(ends.size());
   grouped.stack.row_ends = std::make_shared<const std::vector<std::int64_t>>(ends);
   SetStrides(grouped.problem, WorkPlane::kB, 35, &grouped.stack);
-  auto plans = std::make_shared<std::vector<Plan>>(ends.size());
-  for (std::size_t i = 0; i < ends.size(); ++i) {
-    (*plans)[i].predicted_us = static_cast<double>(ends[i] - (i == 0 ? 0 : ends[i - 1]));
+  auto plans = std::make_shared<std::map<std::int64_t, Plan>>();
+  for (std::int64_t i = 0; i < grouped.stack.count; ++i) {
+    const std::int64_t rows = grouped.stack.row_end(i) - grouped.stack.row_begin(i);
+    if (rows != 0) (*plans)[rows].predicted_us = static_cast<double>(rows);
   }
   grouped.plans = std::move(plans);
   grouped.buffers[WorkPlane::kA] = memory;
