@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The folder where Bazel keeps what it built, for every checkout and configuration: in
-# ~/.cache/gemmd/bazel, or in $GEMMD_BAZEL_CACHE; an empty value goes without.
+# ~/.cache/gemmd/bazel, or in $GEMMD_BAZEL_CACHE; an empty value, or no home, goes without.
 #   deploy/bazel_cache.sh             prints the option for Bazel, if any
 #   deploy/bazel_cache.sh prune GIB   removes what was used longest ago until GIB remain
 #
@@ -10,7 +10,7 @@
 set -euo pipefail
 cd "$(dirname "$0")"
 
-root=${GEMMD_BAZEL_CACHE-$HOME/.cache/gemmd/bazel}
+root=${GEMMD_BAZEL_CACHE-${HOME:+$HOME/.cache/gemmd/bazel}}
 [[ -n $root ]] || exit 0
 
 case ${1:-} in

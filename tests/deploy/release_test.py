@@ -15,7 +15,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-COPIED = ["LICENSE", "base/version.h", ".gitignore", "client/python", "proto/gemmd", "deploy/release.sh",
+COPIED = ["LICENSE", "base/version.h", ".gitignore", "client/python", "proto", "deploy/release.sh",
           "deploy/bazel_cache.sh", "deploy/packages.txt", "client/c/install.sh", "client/include/gemmd"]
 CHANGES = "### Safety\n- Nothing breaks.\n\n### Features\n- `gemmd` multiplies.\n"
 CI = """#!/bin/sh
