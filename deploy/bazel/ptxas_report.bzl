@@ -1,25 +1,26 @@
-"""ptxas_report: what ptxas says of a .cu file's kernels, architecture by architecture."""
+"""ptxas_report: what ptxas says of a .cu file's kernels, and their code, architecture by architecture."""
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 load("@local_config_cuda//cuda:toolkit.bzl", "CUDA_HOME", "CUDA_VERSION")
 
-# $1 is the report; options follow.
+# $1 is the report, NAME.txt, and the code of an architecture is NAME.ARCH.cubin; options follow.
 _COMMAND = """
 set -eu
 report=$1
 : > "$report"
 for arch in %s; do
-  %s/bin/nvcc "-arch=$arch" "${@:2}" -cubin -o "$report.cubin" 2>> "$report" ||
+  %s/bin/nvcc "-arch=$arch" "${@:2}" -cubin -o "${report%%.txt}.$arch.cubin" 2>> "$report" ||
     { cat "$report" >&2; exit 1; }
 done
 """
 
 def _ptxas_report_impl(ctx):
     report = ctx.actions.declare_file(ctx.label.name + ".txt")
-    info = DefaultInfo(files = depset([report]), runfiles = ctx.runfiles(files = [report]))
     if not ctx.files.srcs:
         ctx.actions.write(report, "no device code in this build\n")
-        return [info]
+        return [DefaultInfo(files = depset([report]), runfiles = ctx.runfiles(files = [report]))]
+    code = [ctx.actions.declare_file("%s.%s.cubin" % (ctx.label.name, arch)) for arch in ctx.attr.archs]
+    outputs = [report] + code
     toolchain = find_cpp_toolchain(ctx)
     compilation = cc_common.merge_cc_infos(
         cc_infos = [dep[CcInfo] for dep in ctx.attr.deps + [ctx.attr._cudart]],
@@ -40,14 +41,14 @@ def _ptxas_report_impl(ctx):
         command = _COMMAND % (" ".join(ctx.attr.archs), CUDA_HOME),
         arguments = [args],
         inputs = depset(ctx.files.srcs, transitive = [compilation.headers, toolchain.all_files]),
-        outputs = [report],
+        outputs = outputs,
         env = {
             "PATH": "/usr/bin:/bin",
             "CUDA_TOOLKIT": CUDA_VERSION,
         },
         mnemonic = "PtxasReport",
     )
-    return [info]
+    return [DefaultInfo(files = depset(outputs), runfiles = ctx.runfiles(files = outputs))]
 
 _ptxas_report = rule(
     implementation = _ptxas_report_impl,
@@ -65,9 +66,10 @@ _ptxas_report = rule(
 )
 
 def ptxas_report(name, src, archs, **kwargs):
-    """Compiles for architectures that need not be the build's, and keeps what ptxas -v printed.
+    """Compiles for architectures that need not be the build's; keeps the code and what ptxas -v printed.
 
-    NAME.txt has it; where CUDA is disabled, "no device code in this build".
+    NAME.txt has what it printed, or "no device code in this build" where CUDA is disabled; NAME.ARCH.cubin
+    has the code.
 
     Args:
       name: of the report.

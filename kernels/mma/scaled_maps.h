@@ -28,27 +28,29 @@ inline absl::StatusOr<ptx::TensorMap> MakeOperandMap(const void* data, const Mat
   return ptx::MakeTensorMap(spec);
 }
 
-// Tiles of 32 lines of 16 bytes: those along K, each of four blocks, follow each other, then those
-// along lines. A box has `along_k` by `along_lines` of them.
+// Tiles of 512 bytes: those along K, each of four blocks, follow each other, then those along
+// lines. A box has `along_k` by `along_lines` of them, each by lines of `line_bytes`, which lie in
+// shared memory one after another, so that bytes lie alike whatever their length.
 inline absl::StatusOr<ptx::TensorMap> MakeScaleMap(const void* data, const Scaling& scaling,
                                                    std::int64_t lines, std::int64_t k, int along_k,
-                                                   int along_lines) {
+                                                   int along_lines, int line_bytes = 16) {
   constexpr std::uint64_t kTileBytes = 512;
+  const auto line = static_cast<std::uint32_t>(line_bytes);
   const auto tiles_k = static_cast<std::uint64_t>((scaling.k_blocks(k) + 3) / 4);
   const auto tiles = static_cast<std::uint64_t>((lines + 127) / 128);
   ptx::TensorMapSpec spec;
   spec.base = data;
   spec.element = ptx::TensorElement::kU8;
   spec.rank = 4;
-  spec.size[0] = 16;
-  spec.size[1] = 32;
+  spec.size[0] = line;
+  spec.size[1] = kTileBytes / line;
   spec.size[2] = tiles_k;
   spec.size[3] = tiles;
-  spec.stride_bytes[1] = 16;
+  spec.stride_bytes[1] = line;
   spec.stride_bytes[2] = kTileBytes;
   spec.stride_bytes[3] = kTileBytes * tiles_k;
-  spec.box[0] = 16;
-  spec.box[1] = 32;
+  spec.box[0] = line;
+  spec.box[1] = static_cast<std::uint32_t>(kTileBytes) / line;
   spec.box[2] = static_cast<std::uint32_t>(along_k);
   spec.box[3] = static_cast<std::uint32_t>(along_lines);
   return ptx::MakeTensorMap(spec);

@@ -42,8 +42,8 @@ GEMMD_DEVICE void ClusterWait(GEMMD_ONLY_SITE) {
   GEMMD_IN_EMULATOR(emulator::ClusterWait(site);)
 }
 
-// A barrier of the whole cluster. One stands before the first use of another block's
-// shared memory, so that the block runs, and one after the last, so that it still does.
+// A barrier of the whole cluster. One stands before the first instruction that reaches another
+// block, so that the block runs, and one after the last, so that it still does.
 GEMMD_DEVICE void ClusterSync(GEMMD_ONLY_SITE) {
   GEMMD_ON_DEVICE(ClusterArrive(); ClusterWait();)
   GEMMD_IN_EMULATOR(emulator::ClusterArrive(site); emulator::ClusterWait(site);)

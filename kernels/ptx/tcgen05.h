@@ -50,7 +50,9 @@ constexpr GEMMD_DEVICE TensorAddress TensorLane(std::uint32_t lane) { return lan
 
 // tcgen05.alloc.sync.aligned.shared::cta.b32: all lanes of one warp, in each block of a pair;
 // `columns` is a power of two from 32 to 512, and never more than before. The address comes to
-// shared memory at `slot`. Waits while too few columns are free.
+// shared memory at `slot`. Waits while too few columns are free. Like each instruction of a pair it
+// stands behind a cluster barrier, by which the other block is known to run; another one lies
+// between it and the dealloc.
 template <int kGroup = 1>
 GEMMD_DEVICE void Tcgen05Alloc(SharedAddress slot, std::uint32_t columns GEMMD_SITE) {
   static_assert(kGroup == 1 || kGroup == 2);
@@ -166,7 +168,8 @@ GEMMD_DEVICE void Tcgen05Copy32x128b(TensorAddress to, std::uint64_t descriptor 
 }
 
 // tcgen05.commit.mbarrier::arrive::one.shared::cluster.b64: one arrival at this block's mbarrier
-// once this thread's products and copies are complete.
+// once this thread's products and copies are complete. Commits arrive in no order: wherever one
+// arrives, a thread of the block waits for its phase before the block ends.
 template <int kGroup = 1>
 GEMMD_DEVICE void Tcgen05Commit(SharedAddress mbarrier GEMMD_SITE) {
 #ifdef __CUDACC__

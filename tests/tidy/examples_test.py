@@ -28,7 +28,8 @@ DOCUMENTS = [*sorted(path for path in ROOT.glob("*.md") if path.name != "CHANGEL
 SIDE = 32
 # They need a daemon, a cluster or a GPU; what they name must be in the tree.
 FOREIGN = {"podman", "docker", "kubectl", "bazel", "tar", "deploy/demo.sh", "deploy/test.sh",
-           "deploy/gpu/bundle.sh", "deploy/install_library.sh", "deploy/install_packages.sh", "deploy/release.sh"}
+           "deploy/gpu/blackwell.sh", "deploy/gpu/bundle.sh", "deploy/install_library.sh",
+           "deploy/install_packages.sh", "deploy/release.sh"}
 # A command of ours in the text between backticks, to its end.
 INLINE = re.compile(r"`(gemmd?(?: [^`\n]+)?)`")
 # Options with which gemmd does not serve.

@@ -10,6 +10,7 @@
 #include "kernels/emulator/machine/collectives.h"
 #include "kernels/emulator/machine/failure.h"
 #include "kernels/emulator/machine/machine.h"
+#include "kernels/emulator/machine/peers.h"
 #include "kernels/emulator/memory/async_engine.h"
 #include "kernels/emulator/memory/happens_before.h"
 #include "kernels/emulator/memory/mbarrier_engine.h"
@@ -62,7 +63,8 @@ void CheckTensorLane(const TensorAddress& at, bool is_half, const char* what,
        absl::StrCat(what, ": lane ", at.lane, " of tensor memory, not 0", is_half ? " or 16" : ""));
 }
 
-// PTX ISA, "tcgen05.alloc": all instructions of a kernel have the same .cta_group.
+// PTX ISA, "tcgen05.alloc": all instructions of a kernel have the same .cta_group, and whoever
+// issues one of .cta_group::2 makes sure that the other block is launched.
 void CheckTensorGroup(std::uint32_t group, const char* what, const CallSite& site) {
   Grid& grid = CurrentGrid();
   if (grid.tensor_group == 0) grid.tensor_group = group;
@@ -71,10 +73,13 @@ void CheckTensorGroup(std::uint32_t group, const char* what, const CallSite& sit
          absl::StrCat(what, ": .cta_group::", group, ", where others of the kernel said ",
                       grid.tensor_group));
   }
-  if (group == 2 && CurrentThread().block->cluster->blocks.size() % 2 != 0) {
+  if (group == 1) return;
+  const Block& block = *CurrentThread().block;
+  if (block.cluster->blocks.size() % 2 != 0) {
     Fail(Violation::kBadOperand, site,
          absl::StrCat(what, ": .cta_group::2 in a cluster without pairs"));
   }
+  CheckStarted(BlockOfRank(*block.cluster, block.rank ^ 1), what, site);
 }
 
 // This block, or those of its pair, even rank first.
@@ -186,7 +191,7 @@ void Tcgen05Commit(std::uint32_t mbarrier, std::uint32_t mask, std::uint32_t gro
   for (std::uint32_t rank = 0; rank < cluster.blocks.size(); ++rank) {
     if (((mask >> rank) & 1) == 0) continue;
     const std::uint32_t address = (mbarrier & kOffsetMask) | (rank << kRankShift);
-    BeginArrival(address, arrival, site);
+    BeginArrival(address, site);
     Post(cluster,
          [&cluster, address, arrival, site, operations = thread.tensor.product_operations] {
            for (const OperationId id : operations) LandNow(id);

@@ -22,7 +22,8 @@ inline TensorAddress SplitTensorAddress(std::uint32_t address) {
 // Ends the launch unless the lane is 0 or, where D has half of the lanes, 16.
 void CheckTensorLane(const TensorAddress& at, bool is_half, const char* what, const CallSite& site);
 
-// Ends the launch where the kernel has said another .cta_group, or there is no pair.
+// Ends the launch where the kernel has said another .cta_group, there is no pair, or the other
+// block of it may not have started.
 void CheckTensorGroup(std::uint32_t group, const char* what, const CallSite& site);
 
 // This block, or those of its pair, even rank first.

@@ -124,6 +124,18 @@ void Allocate(TensorMemory& memory, const TensorRequest& request, std::uint32_t 
   }
 }
 
+// Each block of a pair gives back when it knows that both have their columns: on a B300 a dealloc
+// ahead of the other block's alloc ends the launch (NVIDIA/cutlass issue 3435).
+void CheckAllocated(const TensorMemory& memory, const TensorRequest& request) {
+  const TensorAllocation* const allocation = AllocationOf(memory, request.column);
+  if (allocation == nullptr) return;  // Free() says so
+  const Thread& thread = *request.thread;
+  if (thread.knows.IsFinished(allocation->by, allocation->at)) return;
+  Fail(Violation::kRace, request.site,
+       absl::StrCat("tcgen05.dealloc of column ", request.column, " of tensor memory, whose ",
+                    "allocation, of all blocks, is not ordered before this"));
+}
+
 // Nobody may have anything under way in what is given back.
 void CheckIdle(Block& block, const TensorRequest& request) {
   const Knowledge& knows = request.thread->knows;
@@ -187,6 +199,11 @@ bool Serve(const std::vector<Block*>& blocks, bool allocates) {
   const TensorRequest& last = *requests.back();
   if (first.columns != last.columns || (!allocates && first.column != last.column)) {
     Fail(Violation::kBadOperand, last.site, "tcgen05.alloc or dealloc differs in a pair's blocks");
+  }
+  if (!allocates && CurrentGrid().options.check_order) {
+    for (const TensorRequest* request : requests) {
+      for (const TensorMemory* memory : memories) CheckAllocated(*memory, *request);
+    }
   }
   std::uint32_t column = first.column;
   if (allocates) {

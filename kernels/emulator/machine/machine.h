@@ -253,9 +253,10 @@ struct Block {
   std::array<Barrier, kNamedBarriers> barriers;
   std::map<std::uint32_t, Mbarrier> mbarriers;  // by address
   std::vector<Warpgroup> warpgroups;
-  std::map<Agent, Step> remote_arrivals;  // last one of each thread of another block
-  VectorClock at_exit;                    // joined over the block's threads
-  std::uint32_t free_registers = 0;       // what setmaxnreg.dec gave back
+  std::map<Agent, Step> remote_arrivals;   // last one of each thread of another block
+  std::map<Agent, Step> committed_phases;  // last one of each mbarrier that has a tcgen05.commit
+  VectorClock at_exit;                     // joined over the block's threads
+  std::uint32_t free_registers = 0;        // what setmaxnreg.dec gave back
   std::vector<Thread*> waiting_for_registers;
   std::shared_ptr<TensorMemory> tensor_memory;  // once it is used
 };

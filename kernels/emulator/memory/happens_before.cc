@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "kernels/emulator/machine/failure.h"
+#include "kernels/emulator/machine/peers.h"
 
 namespace gemmd::emulator {
 namespace {
@@ -192,15 +193,10 @@ std::uint8_t* ClusterSharedBytes(std::uint32_t address, std::uint32_t bytes,
                                  std::uint32_t alignment, const char* what, const CallSite& site) {
   std::uint8_t* const at = SharedBytes(address, bytes, alignment, what, site);
   Thread& thread = CurrentThread();
-  Cluster& cluster = *thread.block->cluster;
-  if (RankOf(address) == thread.block->rank || !CurrentGrid().options.check_order) return at;
-  const auto threads = static_cast<Agent>(cluster.threads.size() / cluster.blocks.size());
-  if (thread.knows.generic[RankOf(address) * threads] == 0) {
-    Fail(Violation::kRace, site,
-         absl::StrCat(what, " of ", DescribeShared(address),
-                      ": that block may not have started: no cluster barrier before this"));
-  }
-  BlockOfRank(cluster, RankOf(address)).remote_arrivals[thread.agent] = thread.step();
+  Block& block = BlockOfRank(*thread.block->cluster, RankOf(address));
+  if (&block == thread.block || !CurrentGrid().options.check_order) return at;
+  CheckStarted(block, what, site);
+  block.remote_arrivals[thread.agent] = thread.step();
   return at;
 }
 

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/emulator/machine/failure.h"
 #include "kernels/emulator/machine/machine.h"
+#include "kernels/emulator/machine/peers.h"
 #include "kernels/emulator/memory/happens_before.h"
 #include "kernels/emulator/memory/mbarrier_engine.h"
 
@@ -28,7 +29,9 @@ enum class View { kGeneric, kAsyncProxy };
 Mbarrier& Find(std::uint32_t address, View view, const char* what, const CallSite& site) {
   SharedBytes(address, kObjectBytes, kObjectBytes, what, site);
   Thread& thread = CurrentThread();
-  auto& objects = ObjectsAt(*thread.block->cluster, address);
+  Cluster& cluster = *thread.block->cluster;
+  CheckStarted(BlockOfRank(cluster, RankOf(address)), what, site);
+  auto& objects = ObjectsAt(cluster, address);
   const auto found = objects.find(address);
   if (found == objects.end()) {
     Fail(Violation::kMbarrierProtocol, site,
@@ -219,11 +222,8 @@ Mbarrier& BeginTransaction(std::uint32_t address, std::uint32_t bytes, const Cal
   return object;
 }
 
-void BeginArrival(std::uint32_t address, const EngineArrival& arrival, const CallSite& site) {
+void BeginArrival(std::uint32_t address, const CallSite& site) {
   Find(address, View::kAsyncProxy, "a tcgen05.commit's mbarrier", site);
-  const Thread& thread = CurrentThread();
-  if (RankOf(address) == thread.block->rank) return;
-  thread.block->cluster->blocks[RankOf(address)].remote_arrivals[arrival.agent] = arrival.done;
 }
 
 void CompleteArrival(Cluster& cluster, std::uint32_t address, const EngineArrival& arrival,
@@ -236,6 +236,7 @@ void CompleteArrival(Cluster& cluster, std::uint32_t address, const EngineArriva
   Mbarrier& object = found->second;
   object.collecting.JoinFinished(arrival.before);
   object.collecting.generic.Raise(arrival.agent, arrival.done);
+  cluster.blocks[RankOf(address)].committed_phases[object.agent] = object.phase + 1;
   --object.pending;
   Update(object, address, site);
 }

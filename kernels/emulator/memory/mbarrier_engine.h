@@ -24,11 +24,12 @@ struct EngineArrival {
   Knowledge before;
 };
 
-// The running thread issues an arrival at the object. Its initialisation must be visible to the
-// async proxy, and the object's block must not exit before a thread of it knows of the arrival.
-void BeginArrival(std::uint32_t address, const EngineArrival& arrival, const CallSite& site);
+// The running thread issues an arrival at the object, whose initialisation must be visible to the
+// async proxy.
+void BeginArrival(std::uint32_t address, const CallSite& site);
 
-// The arrival comes. May be called outside any fiber.
+// The arrival comes. The object's block must not exit before a thread of it knows of the phase that
+// has it. May be called outside any fiber.
 void CompleteArrival(Cluster& cluster, std::uint32_t address, const EngineArrival& arrival,
                      const CallSite& site);
 

@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "kernels/emulator/arithmetic/tensor_core.h"
 #include "kernels/emulator/machine/failure.h"
+#include "kernels/emulator/machine/peers.h"
 #include "kernels/emulator/memory/async_engine.h"
 #include "kernels/emulator/memory/global_order.h"
 #include "kernels/emulator/memory/happens_before.h"
@@ -192,6 +193,7 @@ void Load(std::uint32_t destination, const TensorMap& map, const Coordinates& co
     const std::uint32_t to = (destination & kOffsetMask) | (rank << kRankShift);
     const std::uint32_t on = (mbarrier & kOffsetMask) | (signalled(rank) << kRankShift);
     SharedBytes(to, bytes, SwizzlePeriod(map.swizzle), what, site);
+    CheckStarted(BlockOfRank(cluster, rank), what, site);
     const Mbarrier& object = BeginTransaction(on, bytes, site);
     CheckAsyncWrite(to, bytes, object.agent, object.phase + 1, what, site);
     CheckBox(map, corner, {false, true, object.agent, object.phase + 1}, what, site);

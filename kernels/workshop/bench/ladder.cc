@@ -54,7 +54,15 @@ Ladder LadderC() {
           "bf16,f16",
           "NN",
           "ladder",
-          {{"sm100/c1", {5}}, {"sm100/c2", {155.0}}, {"sm100/c3", {288.3}}, {"sm100/c4", {293.6}}}};
+          // Those of 64x256x64 are the tile of the published rates, the others that of the text.
+          {{"sm100/c1", {5}},
+           {"sm100/c2", {155.0}},
+           {"sm100/c3", {288.3}},
+           {"sm100/c4", {293.6}},
+           {"sm100/c2_256", {155.0}},
+           {"sm100/c3_256", {288.3}},
+           {"sm100/c4_256", {293.6}},
+           {"sm100/c4_elected", {}}}};
 }
 
 // Both operands are K-major. The steps' figures are those that the model is compared with.
@@ -78,7 +86,10 @@ Ladder LadderD() {
                     {"sm100/d9", {}},
                     {"sm100/d10", {}},
                     {"sm100/d11", {}},
-                    {"sm100/d12", {}}}};
+                    {"sm100/d12", {}},
+                    {"sm100/d13", {}},
+                    {"sm100/d14", {}},
+                    {"sm100/d15", {}}}};
   for (std::size_t i = 0; i < model::kSides.size(); ++i) {
     ladder.sizes.push_back({model::kSides[i], model::kPublishedCublas[i]});
   }

@@ -1,6 +1,7 @@
 // The kernels of ladder C (ladder_c_steps.h says what each step changes).
 #pragma once
 
+#include "kernels/mma/issuer.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/fences.h"
 #include "kernels/ptx/global_memory.h"
@@ -36,7 +37,7 @@ class LadderCWorker {
 
   GEMMD_DEVICE void Run() {
     Start();
-    if (thread_ == 0) AddTiles();
+    if (Issues()) AddTiles();
     ptx::SyncThreads();
     LoadSums();
     Finish();
@@ -44,12 +45,14 @@ class LadderCWorker {
 
  private:
   using Layout = LadderCLayout<Step>;
-  using APlaces = OperandPlaces<Step, ptx::Major::kK>;
-  using BPlaces = OperandPlaces<Step, kBMajor>;
-  static constexpr std::uint32_t kColumns = Step::kTileN;  // of tensor memory
-  static constexpr int kSums = Step::kTileN / 2;           // a thread: 16 rows a warp
+  using A = typename Layout::A;
+  using B = OperandTile<Step, kBMajor, Step::kTileN>;
+  static constexpr std::uint32_t kColumns = Step::kColumns;
+  static constexpr int kSums = Step::kTileN / 2;  // a thread: 16 rows a warp
   static constexpr ptx::Swizzle kSwizzle =
       Step::kSwizzle ? ptx::Swizzle::k128B : ptx::Swizzle::kNone;
+
+  GEMMD_DEVICE bool Issues() const { return warp_ == 0 && mma::IsIssuer<Step::kElects>(); }
 
   // Tensor memory, and the mbarriers: loads and products each complete a phase a tile.
   GEMMD_DEVICE void Start() {
@@ -82,16 +85,20 @@ class LadderCWorker {
   // A tile of A and one of B, box by box along their lines. Elements outside the matrices become
   // zero.
   GEMMD_DEVICE void LoadTiles(std::int32_t k) const {
-    const ptx::SharedAddress loaded = shared_ + Layout::kLoaded;
     const std::int32_t b_x = kBMajor == ptx::Major::kK ? k : corner_.column;
     const std::int32_t b_y = kBMajor == ptx::Major::kK ? corner_.column : k;
-    ptx::MbarrierArriveExpect(loaded, 2 * Layout::kTileBytes);
+    ptx::MbarrierArriveExpect(shared_ + Layout::kLoaded, A::kBytes + B::kBytes);
+    LoadTile<A>(shared_ + Layout::kA, &params_.a, k, corner_.row);
+    LoadTile<B>(shared_ + Layout::kB, &params_.b, b_x, b_y);
+  }
+
+  template <class Tile>
+  GEMMD_DEVICE void LoadTile(ptx::SharedAddress to, const ptx::TensorMap* map, std::int32_t x,
+                             std::int32_t y) const {
     GEMMD_UNROLL
-    for (int box = 0; box < Layout::kBoxes; ++box) {
-      const std::uint32_t at = shared_ + box * Layout::kBoxBytes;
-      const std::int32_t x = box * Layout::kBoxElements;
-      ptx::TensorLoad2D(at + Layout::kA, &params_.a, k + x, corner_.row, loaded);
-      ptx::TensorLoad2D(at + Layout::kB, &params_.b, b_x + x, b_y, loaded);
+    for (int box = 0; box < Tile::kBoxes; ++box) {
+      ptx::TensorLoad2D(to + box * Tile::kBoxBytes, map, x + box * Tile::kBoxElements, y,
+                        shared_ + Layout::kLoaded);
     }
   }
 
@@ -100,12 +107,10 @@ class LadderCWorker {
     constexpr std::uint32_t kInstruction = MakeInstruction();
     GEMMD_UNROLL
     for (int step = 0; step < Step::kTileK / 16; ++step) {
-      const std::uint64_t a =
-          ptx::MakeTcgen05Descriptor(shared_ + Layout::kA + step * APlaces::kStepBytes,
-                                     APlaces::kLeadingBytes, APlaces::kStrideBytes, kSwizzle);
-      const std::uint64_t b =
-          ptx::MakeTcgen05Descriptor(shared_ + Layout::kB + step * BPlaces::kStepBytes,
-                                     BPlaces::kLeadingBytes, BPlaces::kStrideBytes, kSwizzle);
+      const std::uint64_t a = ptx::MakeTcgen05Descriptor(
+          shared_ + Layout::kA + step * A::kStepBytes, A::kLeadingBytes, A::kStrideBytes, kSwizzle);
+      const std::uint64_t b = ptx::MakeTcgen05Descriptor(
+          shared_ + Layout::kB + step * B::kStepBytes, B::kLeadingBytes, B::kStrideBytes, kSwizzle);
       ptx::Tcgen05Multiply(sums_at_, a, b, kInstruction, accumulate || step > 0);
     }
     ptx::Tcgen05Commit(shared_ + Layout::kMultiplied);
@@ -146,7 +151,7 @@ class LadderCWorker {
     }
     ptx::SyncThreads();
     if (warp_ == 0) ptx::Tcgen05Dealloc(sums_at_, kColumns);
-    if (stores_box && thread_ == 0) StoreBox();
+    if (stores_box && Issues()) StoreBoxes();
   }
 
   // A word at a time, of two neighbours in a row.
@@ -167,8 +172,8 @@ class LadderCWorker {
     }
   }
 
-  // Stages the sums in A's place, which nobody reads any more. Each lane addresses a row of one of
-  // the four 8x8 matrices in two chunks of columns.
+  // Stages the sums in the operands' place, which nobody reads any more. Each lane addresses a row
+  // of one of the four 8x8 matrices in two chunks of columns.
   GEMMD_DEVICE void StageSums() const {
     using D = typename Layout::D;
     const std::uint32_t row = warp_ * 16 + lane_ % 16;
@@ -176,13 +181,19 @@ class LadderCWorker {
     for (int chunk = 0; chunk < D::kRowChunks; chunk += 2) {
       const std::uint32_t words[4] = {Output(4 * chunk), Output(4 * chunk + 2),
                                       Output(4 * chunk + 4), Output(4 * chunk + 6)};
-      ptx::StoreMatrix4(shared_ + Layout::kA + D::Chunk(row, chunk + lane_ / 16), words);
+      ptx::StoreMatrix4(shared_ + Layout::kD + D::Chunk(row, chunk + lane_ / 16), words);
     }
     ptx::FenceProxyAsync();
   }
 
-  GEMMD_DEVICE void StoreBox() const {
-    ptx::TensorStore2D(&params_.d, shared_ + Layout::kA, corner_.column, corner_.row);
+  // TMA skips columns behind the last.
+  GEMMD_DEVICE void StoreBoxes() const {
+    using D = typename Layout::D;
+    GEMMD_UNROLL
+    for (int panel = 0; panel < D::kPanels; ++panel) {
+      ptx::TensorStore2D(&params_.d, shared_ + Layout::kD + panel * D::Panel::kBytes,
+                         corner_.column + panel * D::Panel::kColumns, corner_.row);
+    }
     ptx::BulkCommit();
     ptx::BulkWaitRead<0>();
   }

@@ -27,23 +27,25 @@ inline absl::StatusOr<ptx::TensorMap> MakeLineMap(const void* data, const Matrix
   return ptx::MakeTensorMap(spec);
 }
 
-template <class Step>
+template <class Step, ptx::Major kBMajor>
 absl::StatusOr<LadderCParams> MakeLadderCParams(const Problem& problem,
                                                 const Arguments& arguments) {
   LadderCParams params = {};
   params.gemm = mma::MakeHalfGemmParams(problem, arguments, Step::kTileM, Step::kTileN);
   if constexpr (Step::kTensorCore) {
-    using Layout = LadderCLayout<Step>;
+    using A = typename LadderCLayout<Step>::A;
+    using B = OperandTile<Step, kBMajor, Step::kTileN>;
     constexpr ptx::Swizzle kSwizzle = Step::kSwizzle ? ptx::Swizzle::k128B : ptx::Swizzle::kNone;
-    auto a = MakeLineMap(arguments.a, problem.a, Layout::kBoxElements, Step::kTileM, kSwizzle);
+    auto a = MakeLineMap(arguments.a, problem.a, A::kBoxElements, A::kLines, kSwizzle);
     if (!a.ok()) return a.status();
-    auto b = MakeLineMap(arguments.b, problem.b, Layout::kBoxElements, Step::kTileN, kSwizzle);
+    auto b = MakeLineMap(arguments.b, problem.b, B::kBoxElements, B::kLines, kSwizzle);
     if (!b.ok()) return b.status();
     params.a = *a;
     params.b = *b;
   }
   if constexpr (Step::kTensorStores) {
-    auto d = MakeLineMap(arguments.d, problem.d, Step::kTileN, Step::kTileM, ptx::Swizzle::k128B);
+    using D = typename LadderCLayout<Step>::D;
+    auto d = MakeLineMap(arguments.d, problem.d, D::Panel::kColumns, D::kRows, ptx::Swizzle::k128B);
     if (!d.ok()) return d.status();
     params.d = *d;
   }
@@ -54,7 +56,7 @@ absl::StatusOr<LadderCParams> MakeLadderCParams(const Problem& problem,
 template <class Step, class Types, ptx::Major kBMajor>
 absl::Status LaunchLadderC(const Problem& problem, const Arguments& arguments,
                            const LaunchTarget& target) {
-  const absl::StatusOr<LadderCParams> params = MakeLadderCParams<Step>(problem, arguments);
+  const absl::StatusOr<LadderCParams> params = MakeLadderCParams<Step, kBMajor>(problem, arguments);
   if (!params.ok()) return params.status();
   ptx::LaunchShape shape;
   shape.kernel = Step::kName;

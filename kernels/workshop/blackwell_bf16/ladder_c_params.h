@@ -26,49 +26,51 @@ struct LadderCParams {
   ptx::TensorMap d;
 };
 
-// The layout of a step on tcgen05. A and B are tiles of 64 lines of 64 elements: in chunks of 8
-// elements that TMA loads one after another, 64 lines of each; or whole lines of 128 bytes,
-// swizzled.
-template <class Step>
-struct LadderCLayout {
-  // The layout that TMA stores: lines of 128 bytes, swizzled.
-  using D = mma::TileLayout<Step::kTileM, Step::kTileN, true>;
-
-  static constexpr int kLineElements = Step::kTileK;
-  static constexpr int kBoxElements = Step::kSwizzle ? kLineElements : 8;
-  static constexpr int kBoxes = kLineElements / kBoxElements;  // a tile
-  static constexpr std::uint32_t kBoxBytes = Step::kTileM * kBoxElements * 2;
-  static constexpr std::uint32_t kTileBytes = kBoxes * kBoxBytes;
-  static_assert(Step::kTileM == Step::kTileN && Step::kTileM == Step::kTileK,
-                "tiles of A and of B, whatever their major, are alike");
-  static_assert(D::kBytes == kTileBytes, "D takes A's place");
-
-  static constexpr std::uint32_t kA = 0;
-  static constexpr std::uint32_t kB = kTileBytes;
-  static constexpr std::uint32_t kLoaded = 2 * kTileBytes;  // mbarriers
-  static constexpr std::uint32_t kMultiplied = kLoaded + ptx::kMbarrierBytes;
-  static constexpr std::uint32_t kSlot = kMultiplied + ptx::kMbarrierBytes;
-  static constexpr std::uint32_t kSharedBytes = kSlot + 16;
-};
-
-// The strides in the matrix descriptor of such a tile (matrix_descriptor.h), and the distance to
-// the next 16 of K.
-template <class Step, ptx::Major kMajor>
-struct OperandPlaces {
+// The layout of a tile of an operand: kExtent of M or N by kTileK of K. Its lines lie along K, or
+// along M or N, in chunks of 8 elements that TMA loads one after another, all lines of each; or in
+// spans of 128 bytes, swizzled.
+template <class Step, ptx::Major kMajor, int kExtent>
+struct OperandTile {
   static constexpr bool kIsKMajor = kMajor == ptx::Major::kK;
+  static constexpr int kLines = kIsKMajor ? kExtent : Step::kTileK;
+  static constexpr int kLineElements = kIsKMajor ? Step::kTileK : kExtent;
+  static constexpr int kBoxElements = Step::kSwizzle ? 64 : 8;
+  static constexpr int kBoxes = kLineElements / kBoxElements;
+  static constexpr std::uint32_t kBoxBytes = kLines * kBoxElements * 2;
+  static constexpr std::uint32_t kBytes = kBoxes * kBoxBytes;
   static constexpr std::uint32_t kCoreBytes = 128;  // 8 lines of a chunk
-  static constexpr std::uint32_t kBoxBytes = LadderCLayout<Step>::kBoxBytes;
 
-  // Without a swizzle: the next chunk of a line is a box away, the next 8 lines a core matrix.
-  // The major says which of both is along K. With it: 8 lines of 128 bytes are a kilobyte, and
-  // there is no second span.
+  // The strides in the matrix descriptor (matrix_descriptor.h), and the distance to the next 16 of
+  // K. Without a swizzle: the next chunk of a line is a box away, the next 8 lines a core matrix.
+  // The major says which of both is along K. With it: 8 lines of 128 bytes are a kilobyte, and the
+  // next span of a line, where it has one, is a box away.
+  static constexpr std::uint32_t kSpanBytes = kBoxes > 1 ? kBoxBytes : 16;
   static constexpr std::uint32_t kLeadingBytes =
-      Step::kSwizzle ? 16 : (kIsKMajor ? kBoxBytes : kCoreBytes);
+      Step::kSwizzle ? kSpanBytes : (kIsKMajor ? kBoxBytes : kCoreBytes);
   static constexpr std::uint32_t kStrideBytes =
       Step::kSwizzle ? 1024 : (kIsKMajor ? kCoreBytes : kBoxBytes);
   // 16 of K are two chunks of every line, or 16 lines.
   static constexpr std::uint32_t kStepBytes =
       kIsKMajor ? (Step::kSwizzle ? 32 : 2 * kBoxBytes) : (Step::kSwizzle ? 2048 : 2 * kCoreBytes);
+};
+
+// The layout of a step's shared memory. B takes as much whatever its major.
+template <class Step>
+struct LadderCLayout {
+  using A = OperandTile<Step, ptx::Major::kK, Step::kTileM>;
+  static constexpr std::uint32_t kABytes = A::kBytes;
+  static constexpr std::uint32_t kBBytes = Step::kTileN * Step::kTileK * 2;
+  // The layout that TMA stores: panels of 64 columns, lines of 128 bytes, swizzled.
+  using D = mma::PanelLayout<Step::kTileM, Step::kTileN>;
+  static_assert(D::kBytes <= kABytes + kBBytes, "D takes the operands' place");
+
+  static constexpr std::uint32_t kA = 0;
+  static constexpr std::uint32_t kB = kABytes;
+  static constexpr std::uint32_t kD = 0;
+  static constexpr std::uint32_t kLoaded = kABytes + kBBytes;  // mbarriers
+  static constexpr std::uint32_t kMultiplied = kLoaded + ptx::kMbarrierBytes;
+  static constexpr std::uint32_t kSlot = kMultiplied + ptx::kMbarrierBytes;
+  static constexpr std::uint32_t kSharedBytes = kSlot + 16;
 };
 
 }  // namespace GEMMD_BACKEND

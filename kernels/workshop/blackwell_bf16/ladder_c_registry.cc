@@ -39,10 +39,10 @@ constexpr mma::HalfGemmTraits Describe(double published) {
 }
 
 constexpr mma::HalfGemmTraits kSteps[] = {
-    Describe<blackwell_bf16::C1>(5),
-    Describe<blackwell_bf16::C2>(155.0),
-    Describe<blackwell_bf16::C3>(288.3),
-    Describe<blackwell_bf16::C4>(293.6),
+    Describe<blackwell_bf16::C1>(5),         Describe<blackwell_bf16::C2>(155.0),
+    Describe<blackwell_bf16::C3>(288.3),     Describe<blackwell_bf16::C4>(293.6),
+    Describe<blackwell_bf16::C2Wide>(155.0), Describe<blackwell_bf16::C3Wide>(288.3),
+    Describe<blackwell_bf16::C4Wide>(293.6), Describe<blackwell_bf16::C4Elected>(293.6),
 };
 static_assert(std::size(kSteps) == blackwell_bf16::kLadderCVariants);
 

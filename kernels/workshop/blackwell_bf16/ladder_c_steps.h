@@ -15,6 +15,8 @@ struct C1 {
   static constexpr bool kTensorCore = false;    // tcgen05, on tiles that TMA loads
   static constexpr bool kSwizzle = false;       // of 128 bytes; else core matrices one by one
   static constexpr bool kTensorStores = false;  // of D, by TMA
+  static constexpr bool kElects = false;  // the thread that issues, by elect.sync, not by index
+  static constexpr int kColumns = 64;     // of tensor memory
 };
 
 struct C2 : C1 {
@@ -37,6 +39,35 @@ struct C4 : C3 {
   static constexpr const char* kName = "sm100/c4";
   static constexpr const char* kIdea = "c3 with D packed by stmatrix and stored by TMA";
   static constexpr bool kTensorStores = true;
+};
+
+// The tile that the published rates of c2 to c4 belong to, in all of tensor memory: one block a
+// multiprocessor.
+template <class Step>
+struct Wide : Step {
+  static constexpr int kTileN = 256;
+  static constexpr int kColumns = 512;
+};
+
+struct C2Wide : Wide<C2> {
+  static constexpr const char* kName = "sm100/c2_256";
+  static constexpr const char* kIdea = "c2 with tiles of 64x256x64";
+};
+
+struct C3Wide : Wide<C3> {
+  static constexpr const char* kName = "sm100/c3_256";
+  static constexpr const char* kIdea = "c3 with tiles of 64x256x64";
+};
+
+struct C4Wide : Wide<C4> {
+  static constexpr const char* kName = "sm100/c4_256";
+  static constexpr const char* kIdea = "c4 with tiles of 64x256x64";
+};
+
+struct C4Elected : C4 {
+  static constexpr const char* kName = "sm100/c4_elected";
+  static constexpr const char* kIdea = "c4 with the thread that issues chosen by elect.sync";
+  static constexpr bool kElects = true;
 };
 
 }  // namespace gemmd::blackwell_bf16

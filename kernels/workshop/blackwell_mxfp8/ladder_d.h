@@ -1,6 +1,7 @@
 // The kernels of ladder D (ladder_d_steps.h says what each step changes).
 #pragma once
 
+#include "kernels/mma/issuer.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/cluster.h"
 #include "kernels/ptx/fences.h"
@@ -58,22 +59,27 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kLadderDThreads, 1)
   place.pair = ptx::BlockIndexX() / 2;
   place.pairs = ptx::GridSizeX() / 2;
   place.shared = ptx::SharedBase();
-  if (warp == kMultiplyingWarp) {
-    ptx::Tcgen05Alloc<2>(place.shared + Layout::kSlot, kMaxColumns);
-    ptx::Tcgen05Relinquish<2>();
-  }
   if (thread == 0) {
     PrefetchMaps<Step, kTensorStores>(params);
     InitMbarriers<Layout>(place.shared);
   }
+  // Allocation is the pair's: each warp that asks must know that the other block runs (PTX ISA,
+  // "tcgen05.alloc"), and nobody uses columns that one of both may not have yet.
+  ptx::ClusterSync();
+  if (warp == kMultiplyingWarp) {
+    ptx::Tcgen05Alloc<2>(place.shared + Layout::kSlot, kMaxColumns);
+    ptx::Tcgen05Relinquish<2>();
+  }
   ptx::ClusterSync();
   place.tensor = ptx::LoadShared<std::uint32_t>(place.shared + Layout::kSlot);
 
-  if (thread == 32 * kLoadingWarp) {
-    LadderDLoads<Step, kTensorStores>(params, place).Run();
-  } else if (thread == 32 * kMultiplyingWarp && place.rank == 0) {
-    LadderDProducts<Step, kTensorStores>(params, place).Run();
-  } else if (warp < kStoringWarps) {
+  if (warp == kLoadingWarp) {
+    if (mma::IsIssuer<Step::kElects>()) LadderDLoads<Step, kTensorStores>(params, place).Run();
+  } else if (warp == kMultiplyingWarp) {
+    if (place.rank == 0 && mma::IsIssuer<Step::kElects>()) {
+      LadderDProducts<Step, kTensorStores>(params, place).Run();
+    }
+  } else {
     LadderDStores<Step, kTensorStores>(params, place).Run();
   }
   // Nothing of the pair is under way, and the other block's mbarriers are not needed any more.

@@ -27,7 +27,7 @@ absl::StatusOr<ptx::TensorMap> MakeStoredMap(const Problem& problem, void* d) {
   spec.stride_bytes[1] = static_cast<std::uint64_t>(problem.d.leading_dimension) * sizeof(float);
   spec.box[0] = Layout::kBoxColumns;
   spec.box[1] = Layout::kALines;
-  spec.swizzle = ptx::Swizzle::k128B;
+  spec.swizzle = Layout::kBoxSwizzle;
   return ptx::MakeTensorMap(spec);
 }
 
@@ -86,10 +86,11 @@ absl::StatusOr<LadderDParams> MakeLadderDParams(const Problem& problem, const Ar
   const auto b = mma::MakeOperandMap(arguments.b, problem.b, Layout::kBLines);
   if (!b.ok()) return b.status();
   const auto a_scales = mma::MakeScaleMap(arguments.a_scales, problem.a_scaling, problem.m,
-                                          problem.k, Layout::kATiles, 1);
+                                          problem.k, Layout::kATiles, 1, Step::kScaleLine);
   if (!a_scales.ok()) return a_scales.status();
-  const auto b_scales = mma::MakeScaleMap(arguments.b_scales, problem.b_scaling, problem.n,
-                                          problem.k, Layout::kATiles, Layout::kBTiles);
+  const auto b_scales =
+      mma::MakeScaleMap(arguments.b_scales, problem.b_scaling, problem.n, problem.k,
+                        Layout::kATiles, Layout::kBTiles, Step::kScaleLine);
   if (!b_scales.ok()) return b_scales.status();
   params.a = *a;
   params.b = *b;

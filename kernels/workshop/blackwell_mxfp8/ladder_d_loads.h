@@ -26,10 +26,20 @@ class LadderDLoads {
       const PairTile tile = tiles.Get();
       for (std::int32_t k = 0; k < params_.k; k += Step::kTileK) LoadStage(tile, k);
     }
+    AwaitLastCommits();
   }
 
  private:
   using Layout = LadderDLayout<Step, kTensorStores>;
+
+  // The commits that give back the last stages arrive in this block's memory, which must not be
+  // another block's by then. Sums that are known tell nothing of them.
+  GEMMD_DEVICE void AwaitLastCommits() {
+    for (int stage = 0; stage < Layout::kStages; ++stage) {
+      ptx::MbarrierWait(empty_.address(), empty_.parity());
+      empty_.Next();
+    }
+  }
 
   // The bytes that this block's loads bring to the pair.
   GEMMD_DEVICE std::uint32_t ExpectedBytes(const PairTile& tile) const {

@@ -6,6 +6,7 @@
 #include "kernels/mma/ring.h"
 #include "kernels/ptx/mbarrier.h"
 #include "kernels/ptx/platform.h"
+#include "kernels/ptx/swizzle.h"
 #include "kernels/ptx/tensor_map.h"
 #include "kernels/workshop/blackwell_mxfp8/ladder_d_steps.h"
 
@@ -72,10 +73,15 @@ struct LadderDLayout {
   static constexpr std::uint32_t kBScaleBytes = kATiles * kBTiles * kScaleTile;
   static constexpr std::uint32_t kStageBytes = kABytes + kBBytes + kAScaleBytes + kBScaleBytes;
 
-  // D in boxes of 32 columns, lines of 128 bytes, swizzled.
-  static constexpr int kBoxColumns = 32;
+  // D in boxes of lines of 64 or 128 bytes, swizzled: chunk c of 16 bytes of line r lies at
+  // c XOR (r * chunks / 8) % chunks.
+  static constexpr int kBoxColumns = Step::kBoxColumns;
+  static constexpr std::uint32_t kBoxChunks = kBoxColumns / 4;
+  static constexpr ptx::Swizzle kBoxSwizzle =
+      kBoxChunks == 8 ? ptx::Swizzle::k128B : ptx::Swizzle::k64B;
+  static_assert(kBoxChunks == 8 || kBoxChunks == 4);
   static constexpr std::uint32_t kBoxBytes = kALines * kBoxColumns * 4;
-  static constexpr std::uint32_t kBoxes = kTensorStores ? 2 : 0;
+  static constexpr int kBoxes = kTensorStores ? Step::kBoxes : 0;
 
   // Besides stages: boxes of D, the mbarriers of accumulators, and the slot of an address.
   static constexpr std::uint32_t kOtherBytes = kBoxes * kBoxBytes + 64;

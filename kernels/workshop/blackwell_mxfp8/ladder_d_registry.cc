@@ -12,13 +12,21 @@
 namespace gemmd {
 namespace {
 
+using blackwell_mxfp8::ScaledFormat;
+
 // DeviceTraits::half_gflops of a B200 with 148 multiprocessors at 1.965 GHz, in TFLOP/s.
 constexpr double kB200 = 1787;
 
-// Returns what ladder_d_steps.h says about a step, as values. `published` is in TFLOP/s on a B200
-// at 8192 cubed; nothing was published for e2m1, which has d11's rate at twice the depth.
+struct Entry {
+  mma::HalfGemmTraits traits;
+  ScaledFormat format;
+};
+
+// Returns what ladder_d_steps.h says about a step, as values. `expected` is in TFLOP/s on a B200 at
+// 8192 cubed: what was published for it or else for the step that it changes; elements of 4 bits
+// have d11's rate at twice the depth.
 template <class Step>
-constexpr mma::HalfGemmTraits Describe(double published) {
+constexpr Entry Describe(double expected) {
   constexpr bool kTensorStores = Step::kStores == blackwell_mxfp8::StoreWay::kTensor;
   mma::HalfGemmTraits traits;
   traits.name = Step::kName;
@@ -33,11 +41,11 @@ constexpr mma::HalfGemmTraits Describe(double published) {
   traits.blocks_per_multiprocessor = 1;
   traits.only_by_name = true;  // no card has run them
   traits.is_reduced = true;    // for all that is known
-  traits.speeds[0] = traits.speeds[1] = {100, published / kB200, 0};
-  return traits;
+  traits.speeds[0] = traits.speeds[1] = {100, expected / kB200, 0};
+  return {traits, Step::kFormat};
 }
 
-constexpr mma::HalfGemmTraits kSteps[] = {
+constexpr Entry kSteps[] = {
     Describe<blackwell_mxfp8::D0>(1171.5),
     Describe<blackwell_mxfp8::D1>(1900.7),
     Describe<blackwell_mxfp8::D2>(1955.6),
@@ -51,23 +59,34 @@ constexpr mma::HalfGemmTraits kSteps[] = {
     Describe<blackwell_mxfp8::D10>(2599.1),
     Describe<blackwell_mxfp8::D11>(2550.3),
     Describe<blackwell_mxfp8::D12>(2599.1),
+    Describe<blackwell_mxfp8::D13>(2599.1),
+    Describe<blackwell_mxfp8::D14>(2599.1),
+    Describe<blackwell_mxfp8::D15>(2599.1),
+    Describe<blackwell_mxfp8::D7EvictFirst>(2537.5),
+    Describe<blackwell_mxfp8::D7AnyHilbert>(2537.5),
+    Describe<blackwell_mxfp8::D9Boxes>(2550.3),
     Describe<blackwell_mxfp8::D11Mxfp4>(2 * 2550.3),
     Describe<blackwell_mxfp8::D11Nvfp4>(2 * 2550.3),
 };
 static_assert(std::size(kSteps) == blackwell_mxfp8::kLadderDVariants);
-constexpr int kMxfp4Step = 13;
-constexpr int kNvfp4Step = 14;
 
-mma::ScaledGemmForm FormOf(int step) {
-  if (step == kMxfp4Step) return mma::Mxfp4Form("tcgen05-mxf4-k64");
-  if (step == kNvfp4Step) return mma::Nvfp4Form("tcgen05-nvf4-k64");
-  return mma::Mxfp8Form("tcgen05-mx-k32");
+mma::ScaledGemmForm FormOf(ScaledFormat format) {
+  switch (format) {
+    case ScaledFormat::kMxfp8:
+      return mma::Mxfp8Form("tcgen05-mx-k32");
+    case ScaledFormat::kMxfp4:
+      return mma::Mxfp4Form("tcgen05-mxf4-k64");
+    case ScaledFormat::kNvfp4:
+      return mma::Nvfp4Form("tcgen05-nvf4-k64");
+  }
+  return {};
 }
 
 class LadderDEntry final : public mma::ScaledGemmEntry {
  public:
   explicit LadderDEntry(int step)
-      : ScaledGemmEntry(kSteps[step], "sm_100a", FormOf(step), blackwell_mxfp8::CudaLadderD(step),
+      : ScaledGemmEntry(kSteps[step].traits, "sm_100a", FormOf(kSteps[step].format),
+                        blackwell_mxfp8::CudaLadderD(step),
                         blackwell_mxfp8::EmulatedLadderD(step)) {}
 
   std::string CapabilityRejection(int compute_capability) const override {

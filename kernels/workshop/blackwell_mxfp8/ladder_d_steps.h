@@ -16,7 +16,7 @@ enum class TileOrder : std::uint8_t {
   kRows,          // along rows of tiles
   kHilbert,       // along a Hilbert curve, where the grid is a square of a power of two
   kLargeHilbert,  // the same where no dimension is below kLargeFrom
-  kAnyHilbert,    // along the generalised curve, on any grid; no step has it
+  kAnyHilbert,    // along the generalised curve, on any grid
 };
 
 enum class StoreWay : std::uint8_t {
@@ -48,8 +48,13 @@ struct D0 {
   static constexpr TileOrder kOrder = TileOrder::kRows;
   static constexpr ptx::StoreHint kHint = ptx::StoreHint::kNone;
   static constexpr StoreWay kStores = StoreWay::kThreads;
+  static constexpr int kBoxes = 1;        // buffers in shared memory of D's that TMA stores
+  static constexpr int kBoxColumns = 32;  // of each
   static constexpr int kLargeFrom = 8192;
   static constexpr bool kHalvesTail = false;  // tiles of the last wave in two, where that pays
+  static constexpr bool kElects = false;      // threads that issue, by elect.sync, not by index
+  static constexpr int kScaleLine = 16;       // bytes of a line of scales' boxes
+  static constexpr bool kTestsOnce = false;   // whether D ends, for all columns that a thread loads
 };
 
 struct D1 : D0 {
@@ -105,7 +110,7 @@ struct D8 : D7 {
 
 struct D9 : D8 {
   static constexpr const char* kName = "sm100/d9";
-  static constexpr const char* kIdea = "d8 with D stored by TMA from two buffers";
+  static constexpr const char* kIdea = "d8 with D stored by TMA from a buffer of 16 KB";
   static constexpr StoreWay kStores = StoreWay::kTensor;
 };
 
@@ -120,6 +125,29 @@ struct D11 : D10 {
   static constexpr const char* kIdea = "d10 with accumulators that share 64 columns";
   static constexpr int kOverlap = 64;
   static constexpr int kLoadColumns = 64;
+};
+
+// Experiments beside the ladder: to be timed on a card, by their names.
+
+struct D7EvictFirst : D7 {
+  static constexpr const char* kName = "sm100/d7_evict_first";
+  static constexpr const char* kIdea = "d7 with stores that the L2 evicts first";
+  static constexpr ptx::StoreHint kHint = ptx::StoreHint::kEvictFirst;
+};
+
+struct D7AnyHilbert : D7 {
+  static constexpr const char* kName = "sm100/d7_any_hilbert";
+  static constexpr const char* kIdea = "d7 with the generalised curve, on any grid";
+  static constexpr TileOrder kOrder = TileOrder::kAnyHilbert;
+};
+
+// Two buffers of half the size take no more room than d9's one, and threads write one of them while
+// TMA reads the other.
+struct D9Boxes : D9 {
+  static constexpr const char* kName = "sm100/d9_boxes";
+  static constexpr const char* kIdea = "d9 with two buffers of 8 KB";
+  static constexpr int kBoxes = 2;
+  static constexpr int kBoxColumns = 16;
 };
 
 // d11 for elements of 4 bits: 256 of K in 128 bytes. Tiles of K are half as long in bytes, since
@@ -145,6 +173,25 @@ struct D12 : D10 {
   static constexpr const char* kIdea =
       "d10 with the last wave in tiles of 256x128, where one wave holds them";
   static constexpr bool kHalvesTail = true;
+};
+
+struct D13 : D12 {
+  static constexpr const char* kName = "sm100/d13";
+  static constexpr const char* kIdea = "d12 with the threads that issue chosen by elect.sync";
+  static constexpr bool kElects = true;
+};
+
+struct D14 : D13 {
+  static constexpr const char* kName = "sm100/d14";
+  static constexpr const char* kIdea = "d13 with scales loaded by lines of 128 bytes";
+  static constexpr int kScaleLine = 128;
+};
+
+struct D15 : D14 {
+  static constexpr const char* kName = "sm100/d15";
+  static constexpr const char* kIdea =
+      "d14 with one test of D's edge for 128 columns, not for each 8";
+  static constexpr bool kTestsOnce = true;
 };
 
 // Returns how many of the tiles d12 leaves whole: all, unless at least half of the pairs would have

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "kernels/mma/issuer.h"
 #include "kernels/ptx/barriers.h"
 #include "kernels/ptx/cluster.h"
 #include "kernels/ptx/convert.h"
@@ -43,7 +44,7 @@ class LadderDStores {
       own_free_.Next();
     }
     if constexpr (kTensorStores) {
-      if (thread_ == 0) ptx::BulkWaitRead<0>();
+      if (StoresBoxes()) ptx::BulkWaitRead<0>();
     }
     ptx::Tcgen05FenceBefore();
   }
@@ -127,6 +128,14 @@ class LadderDStores {
                              const std::uint32_t (&sums)[Step::kLoadColumns]) const {
     if (row >= params_.m) return;
     float* to = params_.d + row * params_.ldd + column;
+    if constexpr (Step::kTestsOnce) {
+      if (params_.is_aligned && column + Step::kLoadColumns <= params_.n) {
+        GEMMD_UNROLL
+        for (int i = 0; i < Step::kLoadColumns; i += Step::kStoreFloats)
+          StoreWide(to + i, &sums[i]);
+        return;
+      }
+    }
     GEMMD_UNROLL
     for (int i = 0; i < Step::kLoadColumns; i += Step::kStoreFloats) {
       if (params_.is_aligned && column + i + Step::kStoreFloats <= params_.n) {
@@ -155,28 +164,35 @@ class LadderDStores {
 
   // ---------------------------------------------------------- by TMA
 
-  // Boxes of 32 columns through two buffers in turn: while TMA reads one, threads write the other.
+  // One thread: groups of stores are its own. elect.sync chooses the same lane each time.
+  GEMMD_DEVICE bool StoresBoxes() const {
+    return thread_ / 32 == 0 && mma::IsIssuer<Step::kElects>();
+  }
+
+  // Boxes of columns through one buffer, which TMA has read before threads write it again, or
+  // through two in turn: while TMA reads one, threads write the other.
   GEMMD_DEVICE void StoreBoxes(std::int32_t row, std::int32_t column,
                                const std::uint32_t (&sums)[Step::kLoadColumns]) {
     GEMMD_UNROLL
     for (int first = 0; first < Step::kLoadColumns; first += Layout::kBoxColumns) {
       const ptx::SharedAddress box = place_.shared + Layout::kBox + box_ * Layout::kBoxBytes;
-      if (thread_ == 0) ptx::BulkWaitRead<1>();
+      if (StoresBoxes()) ptx::BulkWaitRead<Layout::kBoxes - 1>();
       ptx::NamedBarrierSync(kStoring, kStoringThreads);
-      // Chunk c of line r lies at c XOR r % 8.
+      constexpr std::uint32_t kChunks = Layout::kBoxChunks;
       GEMMD_UNROLL
-      for (int chunk = 0; chunk < 8; ++chunk) {
+      for (std::uint32_t chunk = 0; chunk < kChunks; ++chunk) {
         const std::uint32_t* const from = &sums[first + 4 * chunk];
-        const std::uint32_t at = thread_ * 128 + (chunk ^ thread_ % 8) * 16;
-        ptx::StoreShared(box + at, ptx::Vector4{from[0], from[1], from[2], from[3]});
+        const std::uint32_t place = chunk ^ thread_ * kChunks / 8 % kChunks;
+        ptx::StoreShared(box + (thread_ * kChunks + place) * 16,
+                         ptx::Vector4{from[0], from[1], from[2], from[3]});
       }
       ptx::FenceProxyAsync();
       ptx::NamedBarrierSync(kStoring, kStoringThreads);
-      if (thread_ == 0) {
+      if (StoresBoxes()) {
         ptx::TensorStore2D(&params_.stored, box, column + first, row);
         ptx::BulkCommit();
       }
-      box_ ^= 1;
+      if constexpr (Layout::kBoxes > 1) box_ ^= 1;
     }
   }
 

@@ -115,22 +115,30 @@ std::string GainsTable(const Evaluation& evaluation) {
   return table;
 }
 
-// The rates and gains of the modelled steps at one shape, or at several.
+// The rates and gains of steps at one shape, or at several.
 struct Compared {
   std::vector<double> published;
   std::vector<double> simulated;
   std::vector<double> published_gains;
   std::vector<double> simulated_gains;
 
-  void Add(const Evaluation& evaluation, int shape) {
+  void AddModelled(const Evaluation& evaluation, int shape) {
     for (int step = 0; step < kPublishedSteps; ++step) {
-      if (!IsModelled(step, SideOf(shape))) continue;
-      published.push_back(PublishedOf(step, shape));
-      simulated.push_back(evaluation.Teraflops(step, shape));
-      if (step == 0) continue;
-      published_gains.push_back(PublishedGain(step, shape));
-      simulated_gains.push_back(SimulatedGain(evaluation, step, shape));
+      if (IsModelled(step, SideOf(shape))) Add(evaluation, step, shape);
     }
+  }
+
+  // Those that no figure was fitted to.
+  void AddPredicted(const Evaluation& evaluation, int shape) {
+    for (int step = 2; step < kPublishedSteps; ++step) Add(evaluation, step, shape);
+  }
+
+  void Add(const Evaluation& evaluation, int step, int shape) {
+    published.push_back(PublishedOf(step, shape));
+    simulated.push_back(evaluation.Teraflops(step, shape));
+    if (step == 0) return;
+    published_gains.push_back(PublishedGain(step, shape));
+    simulated_gains.push_back(SimulatedGain(evaluation, step, shape));
   }
 
   std::string Ratios() const {
@@ -144,24 +152,57 @@ struct Compared {
   }
 };
 
-std::string RanksTable(const Evaluation& evaluation) {
+// Three rows: one column a shape, and one of all.
+std::string Ranks(const Evaluation& evaluation,
+                  void (Compared::*add)(const Evaluation& evaluation, int shape),
+                  const std::string& which) {
   std::vector<Compared> columns(kShapes + 1);
   for (int shape = 0; shape < kShapes; ++shape) {
-    columns[static_cast<std::size_t>(shape)].Add(evaluation, shape);
-    columns.back().Add(evaluation, shape);
+    (columns[static_cast<std::size_t>(shape)].*add)(evaluation, shape);
+    (columns.back().*add)(evaluation, shape);
   }
-  std::vector<std::string> head = WithSides({"of the modelled steps"});
-  head.push_back("all shapes");
-  std::vector<std::string> rates = {"rank correlation of rates"};
-  std::vector<std::string> gains = {"rank correlation of gains over the step before"};
-  std::vector<std::string> ratios = {"simulated over published rate"};
+  std::vector<std::string> rates = {"rank correlation of rates" + which};
+  std::vector<std::string> gains = {"rank correlation of gains over the step before" + which};
+  std::vector<std::string> ratios = {"simulated over published rate" + which};
   for (const Compared& column : columns) {
     rates.push_back(absl::StrFormat("%.2f", RankCorrelation(column.published, column.simulated)));
     gains.push_back(
         absl::StrFormat("%.2f", RankCorrelation(column.published_gains, column.simulated_gains)));
     ratios.push_back(column.Ratios());
   }
-  return Head(head) + Row(rates) + Row(gains) + Row(ratios);
+  return Row(rates) + Row(gains) + Row(ratios);
+}
+
+std::string RanksHead(const std::string& of) {
+  std::vector<std::string> head = WithSides({of});
+  head.push_back("all shapes");
+  return Head(head);
+}
+
+std::string RanksTable(const Evaluation& evaluation) {
+  return RanksHead("of the modelled steps") + Ranks(evaluation, &Compared::AddModelled, "");
+}
+
+std::string InstructionsTable(const Evaluation& with) {
+  std::string table = Head(WithSides({"step", "instructions a stage"}));
+  for (int step = 0; step < kSteps; ++step) {
+    const KernelShape shape = ShapeOf(step, kSides[0]);
+    std::vector<std::string> cells = {
+        absl::StrCat(step), absl::StrCat(shape.stage_instructions, " for ", shape.depth, " of K")};
+    for (int side = 0; side < kShapes; ++side) {
+      const double rate = with.Teraflops(step, side);
+      cells.push_back(step < kPublishedSteps
+                          ? absl::StrFormat("%.0f, **%.0f**", PublishedOf(step, side), rate)
+                          : absl::StrFormat("none, **%.0f**", rate));
+    }
+    table += Row(cells);
+  }
+  return table;
+}
+
+std::string InstructionRanksTable(const Evaluation& without, const Evaluation& with) {
+  return RanksHead("of steps 2 to 11") + Ranks(without, &Compared::AddPredicted, ", without it") +
+         Ranks(with, &Compared::AddPredicted, ", with it");
 }
 
 std::string TrafficTable(const Evaluation& evaluation) {
@@ -195,6 +236,29 @@ std::string TrafficTable(const Evaluation& evaluation) {
                     absl::StrFormat("**%.2f**", traffic.MemoryBytes() / seconds / 1e12)});
     }
   }
+  return table;
+}
+
+std::string StoresTable(const Evaluation& evaluation) {
+  std::string table = Head(WithSides({"buffers of D", "stages", "shared bytes"}));
+  std::vector<std::vector<std::string>> rows;
+  for (const int side : kSides) {
+    const Problem problem = {side, side, side};
+    const std::vector<StoreForm> forms = StoreForms(side);
+    rows.resize(forms.size());
+    for (std::size_t at = 0; at < forms.size(); ++at) {
+      const KernelShape& shape = forms[at].shape;
+      if (rows[at].empty()) {
+        rows[at] = {forms[at].name, absl::StrCat(shape.stages, " of ", shape.depth),
+                    absl::StrCat(forms[at].shared_bytes)};
+      }
+      const Machine& machine = evaluation.machine;
+      const Schedule schedule = Persistent(OrderedTiles(shape, problem), machine.Pairs());
+      rows[at].push_back(absl::StrFormat(
+          "**%.0f**", Simulate(machine, shape, problem, schedule).Teraflops(machine, problem)));
+    }
+  }
+  for (const std::vector<std::string>& row : rows) table += Row(row);
   return table;
 }
 
@@ -247,9 +311,16 @@ std::string ShapesTable(const Evaluation& evaluation) {
 }  // namespace
 
 std::map<std::string, std::string> Tables(const Evaluation& evaluation) {
-  return {{"steps", StepsTable(evaluation)},     {"binds", BindsTable(evaluation)},
-          {"gains", GainsTable(evaluation)},     {"ranks", RanksTable(evaluation)},
-          {"traffic", TrafficTable(evaluation)}, {"variants", VariantsTable(evaluation)},
+  const Evaluation with_instructions = EvaluateInstructions();
+  return {{"instructions", InstructionsTable(with_instructions)},
+          {"instruction-ranks", InstructionRanksTable(evaluation, with_instructions)},
+          {"steps", StepsTable(evaluation)},
+          {"binds", BindsTable(evaluation)},
+          {"stores", StoresTable(evaluation)},
+          {"gains", GainsTable(evaluation)},
+          {"ranks", RanksTable(evaluation)},
+          {"traffic", TrafficTable(evaluation)},
+          {"variants", VariantsTable(evaluation)},
           {"shapes", ShapesTable(evaluation)}};
 }
 

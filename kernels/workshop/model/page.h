@@ -8,7 +8,8 @@
 
 namespace gemmd::model {
 
-// Each table in Markdown by its name: steps, binds, gains, ranks, traffic, variants, shapes.
+// Each table in Markdown by its name: steps, binds, gains, ranks, instructions,
+// instruction-ranks, stores, traffic, variants, shapes.
 std::map<std::string, std::string> Tables(const Evaluation& evaluation);
 
 }  // namespace gemmd::model

@@ -15,7 +15,7 @@ PairPipeline::PairPipeline(const Machine& machine, const KernelShape& shape,
     : machine_(&machine),
       shape_(shape),
       units_(&units),
-      stage_free_(static_cast<std::size_t>(shape.Stages(machine))) {}
+      stage_free_(static_cast<std::size_t>(shape.stages)) {}
 
 double PairPipeline::IssueTime() const {
   return std::max(producer_free_, stage_free_[stage_ % stage_free_.size()]);
@@ -51,9 +51,11 @@ bool PairPipeline::Land(double ready) {
   const double own_shared = shape.SharedClocks(*machine_);
   const double staging = std::min(staging_, own_shared);
   staging_ -= staging;
-  const double clocks = std::max(tensor, own_shared + staging);
+  const double units = std::max(tensor, own_shared + staging);
+  const double clocks = std::max(units, shape.IssueClocks(*machine_));
   spent_.tensor += tensor;
-  spent_.shared += clocks - tensor;
+  spent_.shared += units - tensor;
+  spent_.issue += clocks - units;
   product_end_ = start + clocks;
 
   ++slab_;
@@ -87,10 +89,14 @@ void PairPipeline::RunEpilogue(const WorkUnit& unit, double start) {
     if (column <= shape_.overlap) shared_columns_free_ = now;
     if (column == unit.columns) own_columns_free_[unit_ % 2] = now;
     const double stored = read * kColumnBytes / machine_->port_bytes_per_clock;
-    // There is one buffer in shared memory: a staged piece is written to it before TMA reads it.
+    if (shape_.store_buffers == 0) {
+      now += stored;
+      continue;
+    }
+    // Threads write a buffer before TMA reads it, or with two of them while it reads the other.
     const double staged = read * kColumnBytes / machine_->shared_bytes_per_clock;
-    now += stored + (shape_.stages_stores ? staged : 0);
-    if (shape_.stages_stores) staging_ += 2 * staged;
+    now += shape_.store_buffers == 1 ? stored + staged : std::max(stored, staged);
+    staging_ += 2 * staged;
   }
   epilogue_end_ = now;
 }

@@ -139,6 +139,7 @@ class Run {
       const Spent& spent = pair.spent();
       sum.tensor += spent.tensor;
       sum.shared += spent.shared;
+      sum.issue += spent.issue;
       sum.port += spent.port;
       sum.memory += spent.memory;
       sum.accumulator += spent.accumulator;

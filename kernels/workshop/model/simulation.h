@@ -17,6 +17,7 @@ namespace gemmd::model {
 struct Spent {
   double tensor = 0;       // products at the tensor core's own rate
   double shared = 0;       // products that waited for the banks of shared memory
+  double issue = 0;        // products that waited for the thread that issues them
   double port = 0;         // waits for bytes that L2 had ready
   double memory = 0;       // waits for bytes that L2 did not have, or for its latency
   double accumulator = 0;  // waits for the epilogue to read tensor memory

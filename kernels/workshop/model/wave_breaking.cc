@@ -9,8 +9,7 @@ std::vector<Variant> Variants(const Machine& machine, int side) {
   const int pairs = machine.Pairs();
   const Problem problem = {side, side, side};
   const KernelShape whole = ShapeOf(10, side);
-  KernelShape half = whole;
-  half.columns = whole.columns / 2;
+  const KernelShape half = WithColumns(whole, whole.columns / 2);
   const double half_cost = half.SlabClocks(machine) / whole.SlabClocks(machine);
   const int rows = CeilOfRatio(side, kTileRows);
   const int tiles = rows * CeilOfRatio(side, whole.columns);
@@ -23,8 +22,7 @@ std::vector<Variant> Variants(const Machine& machine, int side) {
                       WavesOfTiles(tiles, pairs),
                       play(whole, Persistent(OrderedTiles(whole, problem), pairs))});
   for (const int columns : {192, 128}) {
-    KernelShape narrow = whole;
-    narrow.columns = columns;
+    KernelShape narrow = WithColumns(whole, columns);
     narrow.overlap = 0;  // two of them fit beside their scales
     narrow.read_columns = 64;
     const double waves = WavesOfTiles(rows * CeilOfRatio(side, columns), pairs);

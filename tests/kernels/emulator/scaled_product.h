@@ -91,6 +91,7 @@ void ScaledProductKernel(const ScaledProduct& product, const ScaledImages& image
   if (thread == 0) ptx::MbarrierInit(base + Image::kDone, 1);
   ptx::FenceProxyAsync();
   ptx::FenceMbarrierInit();
+  if (kGroup == 2) ptx::ClusterSync();
   if (warp == 0) ptx::Tcgen05Alloc<kGroup>(base + Image::kSlot, 512);
   ptx::SyncThreads();
   if (kGroup == 2) ptx::ClusterSync();

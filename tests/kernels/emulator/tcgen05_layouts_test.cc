@@ -310,6 +310,7 @@ void ProductKernel(const ProductCase& test, const std::array<Image, 2>& images,
   }
   ptx::FenceProxyAsync();
   ptx::FenceMbarrierInit();
+  if (kGroup == 2) ptx::ClusterSync();
   if (warp == 0) ptx::Tcgen05Alloc<kGroup>(base + kEnd, 512);
   ptx::SyncThreads();
   const auto sums = ptx::LoadShared<std::uint32_t>(base + kEnd);

@@ -67,6 +67,7 @@ ptx::TensorAddress Begin(Fault fault = Fault::kNone, std::uint32_t columns = kCo
   }
   if (fault != Fault::kNoProxyFence) ptx::FenceProxyAsync();
   ptx::FenceMbarrierInit();
+  if (kGroup == 2) ptx::ClusterSync();
   if (thread / 32 == 0) ptx::Tcgen05Alloc<kGroup>(At(kSlot), columns);
   if (kGroup == 2) {
     ptx::ClusterSync();
@@ -492,6 +493,7 @@ TEST(Tcgen05Pairs, AllocateAndGiveBackTogether) {
     launching.options.seed = seed;
     const emulator::Report report = RunRule(
         [] {
+          ptx::ClusterSync();
           if (ptx::ThreadIndex() / 32 == 0 && ptx::RankInCluster() == 0) {
             ptx::Tcgen05Alloc<2>(At(kSlot), 32);
           }

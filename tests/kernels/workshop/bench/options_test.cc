@@ -42,8 +42,8 @@ TEST(Options, ALadderBringsItsKernelsTypesAndShapes) {
 TEST(Options, LadderDMeasuresBlockScaledProductsAtItsFourSizes) {
   const absl::StatusOr<Options> options = ParseOptions({"--ladder=D"});
   ASSERT_TRUE(options.ok()) << options.status();
-  ASSERT_EQ(options->kernels.size(), 13u);
-  EXPECT_EQ(options->kernels.back(), "sm100/d12");
+  ASSERT_EQ(options->kernels.size(), 16u);
+  EXPECT_EQ(options->kernels.back(), "sm100/d15");
   const std::vector<Case> cases = Cases(*options);
   ASSERT_EQ(cases.size(), 4u);
   EXPECT_EQ(cases[3].shape, (Shape{16384, 16384, 16384}));

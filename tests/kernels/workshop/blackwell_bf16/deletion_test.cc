@@ -17,9 +17,9 @@ DeletionCheck LadderC() {
   return {{"kernels/workshop/blackwell_bf16/ladder_c.h"},
           {},
           // A tile of D that TMA stores and one that threads do; three tiles of K.
-          RunsOf<BlackwellCase>(
-              {Wrong<blackwell_bf16::C2>, Wrong<blackwell_bf16::C3>, Wrong<blackwell_bf16::C4>},
-              {{{64, 101, 140}}})};
+          RunsOf<BlackwellCase>({Wrong<blackwell_bf16::C2>, Wrong<blackwell_bf16::C3>,
+                                 Wrong<blackwell_bf16::C4>, Wrong<blackwell_bf16::C4Elected>},
+                                {{{64, 101, 140}}})};
 }
 DELETION_TEST(LadderC)
 

@@ -17,7 +17,8 @@ Problem Padded() {
 }
 
 TEST(LadderCRegistry, NamesEveryStep) {
-  for (const char* name : {"sm100/c1", "sm100/c2", "sm100/c3", "sm100/c4"}) {
+  for (const char* name : {"sm100/c1", "sm100/c2", "sm100/c3", "sm100/c4", "sm100/c2_256",
+                           "sm100/c3_256", "sm100/c4_256", "sm100/c4_elected"}) {
     ASSERT_NE(BuiltinRegistry().Find(name), nullptr) << name;
     EXPECT_EQ(Entry(name).Rejection(Padded()), "") << name;
   }

@@ -12,7 +12,9 @@
 namespace gemmd::testing {
 namespace {
 
-constexpr const char* kSteps[] = {"sm100/c1", "sm100/c2", "sm100/c3", "sm100/c4"};
+constexpr const char* kSteps[] = {"sm100/c1",     "sm100/c2",        "sm100/c3",
+                                  "sm100/c4",     "sm100/c2_256",    "sm100/c3_256",
+                                  "sm100/c4_256", "sm100/c4_elected"};
 constexpr ProductForm kForms[] = {ProductForm::kBf16AccumulateF32, ProductForm::kF16AccumulateF32};
 
 constexpr Shape kShapes[] = {
@@ -22,6 +24,7 @@ constexpr Shape kShapes[] = {
     {77, 131, 333},  // every edge ragged, six tiles of K
     {130, 72, 328},  // N ends in a whole unit of 16 bytes, K in one
     {65, 40, 1000},  // N below a tile, K long
+    {40, 328, 100},  // two tiles of 256 columns, the second of a box and a whole unit
 };
 
 Sums SumsOf(const std::string& step) {

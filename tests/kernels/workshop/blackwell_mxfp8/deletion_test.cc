@@ -16,6 +16,11 @@ constexpr MxCase kManyTiles = {{256, 1280, 32}};
 // Accumulators that share no columns.
 constexpr MxCase kManyNarrowTiles = {{256, 640, 32}};
 
+// Elected threads, on a product that is not large.
+struct LargeD14 : blackwell_mxfp8::D14 {
+  static constexpr int kLargeFrom = 1;
+};
+
 template <class Step>
 std::string WrongMx(const MxCase& each, const emulator::Options& options) {
   return RunMx(blackwell_mxfp8::LaunchLadderD<Step>, each, options);
@@ -31,8 +36,10 @@ DeletionCheck LadderD() {
       OnlyAligns("kernels/workshop/blackwell_mxfp8/ladder_d.h", 1, "barrier.cluster is .aligned")};
   check.runs = {RunOf<MxCase>(WrongMx<blackwell_mxfp8::D11>, kManyStages),
                 RunOf<MxCase>(WrongMx<blackwell_mxfp8::D9>, kManyTiles),
+                RunOf<MxCase>(WrongMx<blackwell_mxfp8::D9Boxes>, kManyTiles),
                 RunOf<MxCase>(WrongMx<blackwell_mxfp8::D0>, kManyNarrowTiles),
-                RunOf<MxCase>(WrongMx<blackwell_mxfp8::D12>, kManyTiles)};
+                RunOf<MxCase>(WrongMx<blackwell_mxfp8::D12>, kManyTiles),
+                RunOf<MxCase>(WrongMx<LargeD14>, kManyTiles)};
   return check;
 }
 DELETION_TEST(LadderD)

@@ -33,16 +33,9 @@ struct LargeD11 : blackwell_mxfp8::D11 {
 struct LargeD12 : blackwell_mxfp8::D12 {
   static constexpr int kLargeFrom = 1;
 };
-// The published experiment that made d7 slower.
-struct EvictFirstD7 : blackwell_mxfp8::D7 {
-  static constexpr ptx::StoreHint kHint = ptx::StoreHint::kEvictFirst;
+struct LargeD14 : blackwell_mxfp8::D14 {
+  static constexpr int kLargeFrom = 1;
 };
-
-// Tiles along the generalised curve.
-struct CurvedD7 : blackwell_mxfp8::D7 {
-  static constexpr blackwell_mxfp8::TileOrder kOrder = blackwell_mxfp8::TileOrder::kAnyHilbert;
-};
-
 struct Step {
   const char* name;
   MxLaunch* launch;
@@ -59,7 +52,7 @@ const Step kSteps[] = {
     {"d5", blackwell_mxfp8::LaunchLadderD<blackwell_mxfp8::D5>},
     {"d6", blackwell_mxfp8::LaunchLadderD<blackwell_mxfp8::D6>},
     {"d7", blackwell_mxfp8::LaunchLadderD<blackwell_mxfp8::D7>},
-    {"d7_evict_first", blackwell_mxfp8::LaunchLadderD<EvictFirstD7>},
+    {"d7_evict_first", blackwell_mxfp8::LaunchLadderD<blackwell_mxfp8::D7EvictFirst>},
     {"d8", blackwell_mxfp8::LaunchLadderD<blackwell_mxfp8::D8>},
     {"d8_large", blackwell_mxfp8::LaunchLadderD<LargeD8>},
     {"d9", blackwell_mxfp8::LaunchLadderD<blackwell_mxfp8::D9>},
@@ -69,7 +62,12 @@ const Step kSteps[] = {
     {"d11_large", blackwell_mxfp8::LaunchLadderD<LargeD11>},
     {"d12", blackwell_mxfp8::LaunchLadderD<blackwell_mxfp8::D12>},
     {"d12_large", blackwell_mxfp8::LaunchLadderD<LargeD12>},
-    {"d7_curved", blackwell_mxfp8::LaunchLadderD<CurvedD7>},
+    {"d7_any_hilbert", blackwell_mxfp8::LaunchLadderD<blackwell_mxfp8::D7AnyHilbert>},
+    {"d9_boxes", blackwell_mxfp8::LaunchLadderD<blackwell_mxfp8::D9Boxes>},
+    {"d13", blackwell_mxfp8::LaunchLadderD<blackwell_mxfp8::D13>},
+    {"d14", blackwell_mxfp8::LaunchLadderD<blackwell_mxfp8::D14>},
+    {"d14_large", blackwell_mxfp8::LaunchLadderD<LargeD14>},
+    {"d15", blackwell_mxfp8::LaunchLadderD<blackwell_mxfp8::D15>},
 };
 
 constexpr DataType kE4m3 = DataType::kFp8E4M3;
@@ -117,7 +115,7 @@ TEST_P(LadderD, RaisesNothingHoweverCopiesLand) {
 }
 
 // One step of each form: with arrays and without overlap, with shared scales, with TMA's stores,
-// with fewer slots than stages, with halves of tiles.
+// with fewer slots than stages, with halves of tiles, with elected threads.
 class LadderDSeeds : public ::testing::TestWithParam<Step> {};
 
 TEST_P(LadderDSeeds, RaiseNothing) {
@@ -130,8 +128,8 @@ TEST_P(LadderDSeeds, RaiseNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Forms, LadderDSeeds,
-                         ::testing::Values(kSteps[0], kSteps[4], kSteps[11], kSteps[14], kSteps[16],
-                                           kSteps[17]),
+                         ::testing::Values(kSteps[0], kSteps[4], kSteps[14], kSteps[16], kSteps[19],
+                                           kSteps[22]),
                          [](const auto& info) { return std::string(info.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(AllSteps, LadderD, ::testing::ValuesIn(kSteps),
@@ -156,7 +154,8 @@ TEST_P(LadderD, RaisesNothingOnAsManySeedsAsAsked) {
 TEST(LadderDTiles, FiveAPairGiveTheSameBits) {
   for (const Step& step : kSteps) {
     const std::string name = step.name;
-    if (name != "d1" && name != "d9" && name != "d11" && name != "d12" && name != "d7_curved") {
+    if (name != "d1" && name != "d9" && name != "d11" && name != "d12" &&
+        name != "d7_any_hilbert") {
       continue;
     }
     EXPECT_EQ(RunMx(step.launch, kFiveTilesAPair, {}, ExpectedOf(kFiveTilesAPair)), "") << name;
@@ -189,7 +188,7 @@ TEST(TileOrders, TheCurveIsForSquaresOfAPowerOfTwo) {
         blackwell_mxfp8::IsHilbert<blackwell_mxfp8::D5>(problem, tiles(m), tiles(n)),
         blackwell_mxfp8::IsHilbert<blackwell_mxfp8::D6>(problem, tiles(m), tiles(n)),
         blackwell_mxfp8::IsHilbert<blackwell_mxfp8::D8>(problem, tiles(m), tiles(n)),
-        blackwell_mxfp8::IsHilbert<CurvedD7>(problem, tiles(m), tiles(n))};
+        blackwell_mxfp8::IsHilbert<blackwell_mxfp8::D7AnyHilbert>(problem, tiles(m), tiles(n))};
   };
   EXPECT_EQ(is_hilbert(4096, 4096, 4096), (std::vector<bool>{false, true, false, true}));
   EXPECT_EQ(is_hilbert(8192, 8192, 8192), (std::vector<bool>{false, true, true, true}));
@@ -199,6 +198,15 @@ TEST(TileOrders, TheCurveIsForSquaresOfAPowerOfTwo) {
   EXPECT_EQ(is_hilbert(256 << 15, 256 << 15, 256), (std::vector<bool>{false, true, false, true}));
   EXPECT_EQ(is_hilbert(256 << 16, 256 << 16, 256), (std::vector<bool>{false, false, false, false}));
 }
+
+// Other ways to lay out what d9 keeps beside its stages: two buffers of 16 KB cost a stage of 256
+// of K, unless stages are of 128.
+struct TwoLargeBoxes : blackwell_mxfp8::D9 {
+  static constexpr int kBoxes = 2;
+};
+struct ShortStages : TwoLargeBoxes {
+  static constexpr int kTileK = 128;
+};
 
 template <class Step, bool kTensorStores>
 void ExpectLayout(int stages, int shared_bytes, int columns) {
@@ -215,11 +223,14 @@ TEST(LadderDLayouts, FitInSharedAndTensorMemory) {
   ExpectLayout<blackwell_mxfp8::D2, false>(6, 205976, 456);
   ExpectLayout<blackwell_mxfp8::D3, false>(3, 205928, 456);
   ExpectLayout<blackwell_mxfp8::D8, false>(3, 205928, 456);
-  ExpectLayout<blackwell_mxfp8::D9, true>(2, 170072,
-                                          432);  // two boxes of 16 KB take a stage's place
-  ExpectLayout<blackwell_mxfp8::D11, false>(3, 205928,
-                                            496);  // slots of scales for two of three stages
-  ExpectLayout<blackwell_mxfp8::D11, true>(2, 170072, 496);
+  ExpectLayout<blackwell_mxfp8::D9, true>(3, 222312, 456);
+  ExpectLayout<blackwell_mxfp8::D9Boxes, true>(3, 222312, 456);
+  ExpectLayout<TwoLargeBoxes, true>(2, 170072, 432);
+  ExpectLayout<ShortStages, true>(5, 204424, 444);
+  // Slots of scales for two of three stages.
+  ExpectLayout<blackwell_mxfp8::D11, false>(3, 205928, 496);
+  ExpectLayout<blackwell_mxfp8::D11, true>(3, 222312, 496);
+  ExpectLayout<blackwell_mxfp8::D14, true>(3, 222312, 456);
   using D3 = blackwell_mxfp8::LadderDLayout<blackwell_mxfp8::D3, false>;
   EXPECT_EQ(D3::kStageBytes, 68608u);
 }
@@ -284,7 +295,7 @@ TEST(LadderDHalves, GiveEveryBit) {
 
 // Shared memory of threads alone: what d9's boxes cost.
 TEST(LadderDBanks, NoStepHasConflicts) {
-  for (const Step& step : {kSteps[1], kSteps[11]}) {
+  for (const Step& step : {kSteps[1], kSteps[11], kSteps[19]}) {
     MxOperands operands(MxCase{{256, 256, 32}});
     emulator::Session session;
     session.options.count_bank_conflicts = true;

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <vector>
 
+#include "kernels/workshop/model/evaluation.h"
 #include "kernels/workshop/model/ladder.h"
 #include "kernels/workshop/model/wave_breaking.h"
 
@@ -27,8 +28,8 @@ Machine Ideal() {
 }
 
 double SumOf(const Spent& spent) {
-  return spent.tensor + spent.shared + spent.port + spent.memory + spent.accumulator + spent.fill +
-         spent.waves + spent.drain;
+  return spent.tensor + spent.shared + spent.issue + spent.port + spent.memory + spent.accumulator +
+         spent.fill + spent.waves + spent.drain;
 }
 
 Result RunOf(const Machine& machine, int step, int side) {
@@ -109,6 +110,26 @@ TEST(Simulation, MulticastScalesAreAskedForOnce) {
   const double once = RunOf(machine, 4, 2048).traffic.read;
   // 64 tiles, 16 slabs, 256 lines of 4 bytes.
   EXPECT_EQ(twice - once, 64 * 16 * 256 * 4);
+}
+
+TEST(Simulation, AThreadThatIssuesSlowlyBindsIt) {
+  Machine machine;
+  const double before = RunOf(machine, 3, 4096).clocks;
+  machine.issue_clocks = 1;
+  EXPECT_EQ(RunOf(machine, 3, 4096).clocks, before)
+      << "296 clocks a stage, less than products take";
+  machine.issue_clocks = 20;
+  const Result slow = RunOf(machine, 3, 4096);
+  // A pair has at most four tiles of 16 stages.
+  EXPECT_GT(slow.clocks, 4 * 16 * 296 * 20);
+  EXPECT_GT(slow.spent.issue, slow.spent.tensor);
+  EXPECT_LT(RunOf(machine, 13, 4096).clocks, RunOf(machine, 12, 4096).clocks * 0.6);
+}
+
+TEST(Simulation, TheCostOfAnInstructionIsThatOfStepsZeroAndOne) {
+  const double least = FitError(kFittedIssueClocks);
+  EXPECT_LT(least, FitError(kFittedIssueClocks - 0.1));
+  EXPECT_LT(least, FitError(kFittedIssueClocks + 0.1));
 }
 
 TEST(Simulation, IsTheSameEveryTime) {
