@@ -44,6 +44,15 @@ struct Arguments {
   const void* b_offsets = nullptr;
 };
 
+// Products of one A, whose rows lie in groups, each by a B of its own. C and D have A's rows.
+struct RowGroups {
+  // Where each group's rows end; a group may have none. The last is the Problem's M.
+  absl::Span<const std::int64_t> row_ends;
+  // Bytes from a group's plane to the next one's; 0: all have the same one.
+  std::int64_t b_step = 0;
+  std::int64_t bias_step = 0;
+};
+
 // Runs independent pieces of work on the CPU's cores.
 class ParallelExecutor {
  public:
@@ -143,6 +152,24 @@ class Kernel {
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
+  }
+
+  // Returns whether the kernel takes groups of the problem's rows in one launch, where its B lie
+  // b_step bytes apart. The problem has the rows of all groups.
+  virtual bool TakesGroups(const Problem& /*problem*/, std::int64_t /*b_step*/) const {
+    return false;
+  }
+  // The following REQUIRE TakesGroups().
+  virtual double PredictedGroupsUs(const Problem& problem, const Config& config,
+                                   const RowGroups& /*groups*/, const DeviceTraits& device) const {
+    return PredictedUs(problem, config, device);
+  }
+  // The arguments are those of all rows, with the first group's B and bias. Each row has the bits
+  // that Launch() gives it in its group alone.
+  virtual absl::Status LaunchGroups(const Problem& /*problem*/, const Config& /*config*/,
+                                    const RowGroups& /*groups*/, const Arguments& /*arguments*/,
+                                    const LaunchTarget& /*target*/) const {
+    return absl::UnimplementedError("the kernel has no form for groups");
   }
 
  private:

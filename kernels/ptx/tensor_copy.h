@@ -118,6 +118,22 @@ GEMMD_DEVICE void TensorLoad3DCached(SharedAddress destination, const TensorMap*
                         destination, *map, {{x, y, z}}, mbarrier, 1u << (destination >> 24), site);)
 }
 
+// TensorLoad2DMulticastCached() of a map of three dimensions.
+GEMMD_DEVICE void TensorLoad3DMulticastCached(SharedAddress destination, const TensorMap* map,
+                                              std::int32_t x, std::int32_t y, std::int32_t z,
+                                              SharedAddress mbarrier, std::uint32_t mask,
+                                              CachePolicy policy GEMMD_SITE) {
+  GEMMD_ON_DEVICE(asm volatile("cp.async.bulk.tensor.3d.shared::cluster.global.tile"
+                               ".mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint"
+                               " [%0], [%1, {%3, %4, %5}], [%2], %6, %7;" ::"r"(destination),
+                               "l"(map), "r"(mbarrier), "r"(x), "r"(y), "r"(z),
+                               "h"(static_cast<std::uint16_t>(mask)),
+                               "l"(static_cast<std::uint64_t>(policy))
+                               : "memory");)
+  GEMMD_IN_EMULATOR(static_cast<void>(policy);
+                    emulator::TensorLoad(destination, *map, {{x, y, z}}, mbarrier, mask, site);)
+}
+
 // The box of a map of four dimensions.
 GEMMD_DEVICE void TensorLoad4D(SharedAddress destination, const TensorMap* map,
                                const std::int32_t (&at)[4], SharedAddress mbarrier GEMMD_SITE) {

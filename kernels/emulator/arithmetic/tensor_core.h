@@ -17,7 +17,7 @@
 // tcgen05 is emulated by the same rule, for want of a card to measure: Xie et al., "MMA-Sim:
 // Bit-accurate reference model of tensor cores and matrix cores" (arXiv 2511.10909), find it on a
 // B200 for 16-bit operands, tf32, and 8-bit ones with blocks of 32 products, whose scales count as
-// part of the exponents. (wgmma on 8-bit operands keeps 13 bits: not emulated.)
+// part of the exponents. wgmma on 8-bit operands keeps 13 bits: byte_product.h.
 #pragma once
 
 #include <array>
