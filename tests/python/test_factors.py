@@ -122,6 +122,9 @@ def test_integers_and_fp8_beside_f64(client, random):
         assert client.matmul(x.astype("f2"), resident).dtype == np.float32
         with pytest.raises(TypeError, match="only arrays are made one type here"):
             client.matmul(y.T @ y, resident.T)
+    with client.put(y.astype(ml_dtypes.bfloat16)) as resident:
+        with pytest.raises(TypeError, match="a is f16 and b is bf16"):  # as they are given
+            client.matmul(x.astype("f2"), resident)
 
 
 def test_what_is_added_takes_the_products_type_where_it_holds_it(client, random):

@@ -82,9 +82,11 @@ def test_every_layout_of_both_factors(client, random):
         assert np.array_equal(client.matmul(x, y), wanted), (first, second)
 
 
-def test_a_strided_matrix_is_sent_with_its_leading_dimension(client, random):
-    a, b = random.standard_normal((8, 22))[:, :20], random.standard_normal((20, 4))
-    assert client.matmul(a, b).receipt.payload_bytes_in == (7 * 22 + 20) * 8 + 20 * 4 * 8
+@pytest.mark.parametrize("dtype", [each[0] for each in TYPES])
+def test_a_strided_matrix_is_sent_with_its_leading_dimension(client, random, dtype):
+    a, b = values(random, (8, 22), dtype)[:, :20], values(random, (20, 4), dtype)
+    sent = (7 * 22 + 20 + 20 * 4) * a.itemsize
+    assert client.matmul(a, b).receipt.payload_bytes_in == sent
 
 
 @pytest.mark.parametrize(

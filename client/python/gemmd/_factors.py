@@ -45,8 +45,8 @@ def of_one_type(left: Matrix, right: Matrix) -> tuple[Matrix, Matrix]:
     common = types.common(element_of(left), element_of(right))
     if common is None:
         return left, right
-    dtype = common.dtype
-    return _widened(left, dtype), _widened(right, dtype)
+    wide = _widened(left, common.dtype), _widened(right, common.dtype)
+    return wide if element_of(wide[0]) == element_of(wide[1]) else (left, right)
 
 
 def _widened(x: Matrix, dtype: np.dtype[Any]) -> Matrix:

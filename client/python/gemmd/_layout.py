@@ -52,6 +52,12 @@ def _bytes_of(flat: Array) -> memoryview:
     return codes.data  # type: ignore[no-any-return]
 
 
+def _span_of(x: Array, count: int) -> Array:
+    """The codes of so many elements that lie one after another from the first one of x on, gaps too."""
+    codes = x.view(f"u{x.itemsize}")  # as_strided() does not take float8_e5m2
+    return np.lib.stride_tricks.as_strided(codes, (count,), (x.itemsize,), writeable=False)
+
+
 def address_of(x: Array) -> int:
     """Where an array's first element is."""
     return x.__array_interface__["data"][0]  # type: ignore[no-any-return]
@@ -77,7 +83,7 @@ def lay_out(x: Array, element: ElementType) -> Laid:
         leading = stride // size
         span = (outer - 1) * leading + inner
         if span <= _MOST_STRETCH * outer * inner:
-            flat = np.lib.stride_tricks.as_strided(lines, (span,), (size,), writeable=False)
+            flat = _span_of(lines, span)
             return Laid(Plane(element.number, rows, columns, order, leading), _bytes_of(flat), flat)
     return _packed(np.ascontiguousarray(x), Plane(element.number, rows, columns))
 
@@ -100,7 +106,7 @@ def lay_out_stack(x: Array, element: ElementType) -> tuple[Laid, int]:
         outer, inner = lines.shape
         span = (count - 1) * stride + (outer - 1) * leading + inner
         if span <= _MOST_STRETCH * x.size:
-            flat = np.lib.stride_tricks.as_strided(lines, (span,), (size,), writeable=False)
+            flat = _span_of(lines, span)
             plane = Plane(element.number, rows, columns, order, 0 if leading == inner else leading)
             return Laid(plane, _bytes_of(flat), flat), stride
     packed = np.ascontiguousarray(x)
