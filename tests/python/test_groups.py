@@ -67,6 +67,13 @@ def test_the_receipt_and_the_epilogue(client, random):
     client.grouped_matmul(x, w, ends, verify=3)
 
 
+def test_nan_of_an_expert_stays_in_its_rows(client):
+    x, w = np.ones((9, 4)), np.ones((3, 4, 5))
+    w[1] = np.nan
+    assert np.array_equal(client.grouped_matmul(x, w, [4, 4, 9]), np.full((9, 5), 4.0))
+    assert np.isnan(client.grouped_matmul(x, w, [4, 6, 9])).any(axis=1).nonzero()[0].tolist() == [4, 5]
+
+
 @pytest.mark.parametrize("form", ["int4-g32-f16", "int8-g32", "mxfp4"])
 def test_quantized_experts(client, random, form):
     w = random.standard_normal((6, 24, 64)).astype("f4")  # experts x N x K
