@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -18,6 +19,7 @@ import pytest
 
 import gemmd
 import gemmd.aio
+from gemmd._planes import of_array
 
 PATIENT = gemmd.RetryPolicy(max_attempts=100, initial_backoff=0.02, max_backoff=0.2)
 
@@ -487,3 +489,77 @@ def test_info_estimate_and_statistics(client):
         client.matmul(np.ones((2, 2)), np.ones((2, 2)), kernel="none")
     refused = client.stats().refused_requests
     assert refused["no_kernel"] == after.refused_requests.get("no_kernel", 0) + 1
+
+
+def failing_calls(client, other):
+    """Calls that end in an error, by the way that they take."""
+    small, big = np.ones((4, 4)), np.ones((1500, 1500))
+    gone = gemmd.Resident(client._engine, of_array(small, is_packed=True).spec(), "", b"k" * 32)
+    server = client.servers()[0].address
+    return {
+        "get": lambda: client.resident("absent"),
+        "unary": lambda: client.matmul(small, small, kernel="imagined"),
+        "stream": lambda: client.matmul(big, big, kernel="imagined"),
+        "refill": lambda: client.matmul(small, gone),
+        "download": gone.numpy,
+        "name": lambda: gone.set_name("x"),
+        "submit": lambda: client.submit(small, small, kernel="imagined").result(),
+        "estimate": lambda: client.estimate(small, small, kernel="imagined", server=server),
+        "deadline": lambda: client.matmul(big, big, deadline=1e-3),
+        "upload's deadline": lambda: client.put(big, deadline=5e-3),
+        "unreachable": lambda: other.matmul(small, small),
+        "unreachable upload": lambda: other.put(small),
+    }
+
+
+class Canary:
+    """What a caller has beside the call."""
+
+
+def canary_of(call):
+    """A weak reference to what lived in the frame of a caller whose call failed."""
+    canary = Canary()
+    found = weakref.ref(canary)
+    with pytest.raises(gemmd.Error):
+        call()
+    return found
+
+
+def is_freed(reference):
+    """Whether it goes without a garbage collection; threads may still use it for a moment."""
+    give_up = time.monotonic() + 10
+    while reference() is not None and time.monotonic() < give_up:
+        time.sleep(0.01)
+    return reference() is None
+
+
+@pytest.mark.parametrize("library", [False, True])
+@pytest.mark.parametrize("count", [1, 2])
+def test_an_error_keeps_nothing_of_its_caller(server, count, library):
+    addresses = [server.address, "127.0.0.1:1"][:count]
+    quick = gemmd.RetryPolicy(max_attempts=2)
+    with gemmd.Client(addresses, library=library, retry=quick) as client:
+        with gemmd.Client("127.0.0.1:1", library=library, retry=quick) as other:
+            calls = failing_calls(client, other)
+            gc.collect()
+            gc.disable()
+            try:
+                assert [name for name, call in calls.items() if not is_freed(canary_of(call))] == []
+            finally:
+                gc.enable()
+
+
+@pytest.mark.parametrize("transport", ["unary", "stream"])
+def test_a_product_that_ended_keeps_no_array(server, transport):
+    with gemmd.Client(server.address, transport=transport) as client:
+        gc.collect()
+        gc.disable()
+        try:
+            for multiply in (client.matmul, lambda x, y: client.submit(x, y).result()):
+                a = np.ones((700, 700))
+                found = weakref.ref(a)
+                multiply(a, a)
+                del a
+                assert is_freed(found)
+        finally:
+            gc.enable()

@@ -534,6 +534,7 @@ class Call:
             error = late(error, self._first)
             if server is not None and self._tour.is_one_of_several:
                 error.server = server.name
+        self._first = None  # whose traceback may refer to this
         done(outcome, error)
 
 

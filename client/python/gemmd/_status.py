@@ -8,6 +8,7 @@ from typing import Any
 import grpc
 
 from gemmd import _messages, errors
+from gemmd._tracebacks import let_go
 from gemmd.retry import NO_PUSHBACK, PUSHBACK_KEY, Pushback, parse_pushback
 
 _MISSING = "type.googleapis.com/gemmd.v1.MissingOperands"
@@ -44,6 +45,8 @@ def error_of(failed: Any) -> tuple[errors.Error, Pushback]:
     cancellations apart, and a gRPC server says so to what reaches it while it shuts down. And gRPC's own
     refusal of a message over the limit becomes INVALID_ARGUMENT, because trying again cannot help.
     """
+    let_go(failed)
+    failed.__traceback__ = None  # gRPC raises the call itself, to which the frames refer that made it
     code: Any = failed.code() or grpc.StatusCode.UNKNOWN
     text = failed.details() or ""
     pushback: str | None = None

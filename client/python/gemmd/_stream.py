@@ -125,8 +125,8 @@ class StreamSession:
                         for index, wake in enumerate(self._wake):
                             if self._state.wants(index):
                                 wake.notify()
-                del message
                 _tell(ends)
+                del message, ends  # not held, with the products' arrays, until the next one comes
             error = errors.Unavailable("the server ended the stream")
         except grpc.RpcError as failed:
             error, pushback = error_of(failed)

@@ -70,3 +70,4 @@ class Timer:
                 run = heapq.heappop(self._due)[2].run
             if run is not None:
                 run()
+            del run  # not held, with what it refers to, until the next one is due

@@ -23,6 +23,7 @@ from gemmd._progress import Meter
 from gemmd._server import Server
 from gemmd._servers import ANY, Plan, key_of_handle, key_of_name, plan_of
 from gemmd._status import error_of
+from gemmd._tracebacks import let_go
 from gemmd.retry import NO_PUSHBACK, Pushback, late
 
 T = TypeVar("T")
@@ -69,14 +70,19 @@ class Deadline:
 
     def run(self, work: Callable[[], T], meter: Meter | None = None) -> T:
         """work(), such that Ctrl-C gives up. The meter tells of it meanwhile."""
-        if meter is None:
-            return interruptibly(work, self.give_up)
         try:
+            if meter is None:
+                return interruptibly(work, self.give_up)
             found = interruptibly(work, self.give_up, meter.poll)
             meter.end()
             return found
+        except BaseException as error:
+            let_go(error)
+            raise
         finally:
-            meter.close()
+            self.first = None  # whose traceback may refer to this
+            if meter is not None:
+                meter.close()
 
     def check(self) -> None:
         """Cancelled after give_up()."""
@@ -521,7 +527,8 @@ def _first_answer(calls: list[Any]) -> tuple[Any, errors.Error | None, Pushback]
         except grpc.FutureCancelledError:
             failure = failure or (errors.Cancelled("the call was given up, or the client closed"), NO_PUSHBACK)
         except grpc.RpcError as failed:
-            failure = failure or error_of(failed)
+            found = error_of(failed)  # of each, so that none of gRPC's keeps this frame
+            failure = failure or found
     assert failure is not None
     return None, *failure
 

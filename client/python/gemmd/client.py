@@ -35,6 +35,7 @@ from gemmd._running import Running, Told
 from gemmd._server import Server
 from gemmd._servers import One, Plan, Servers, Several
 from gemmd._sources import source_of
+from gemmd._tracebacks import let_go
 from gemmd._transfer import Deadline
 from gemmd.admin import Estimate, Info, Statistics, estimate_of, info_of, statistics_of
 from gemmd.linear import Linear
@@ -53,9 +54,9 @@ class Pending(Future[Any]):
     def __init__(self) -> None:
         super().__init__()
         # Waited on instead of Future's Condition, which Ctrl-C might leave taken (_interrupts.py).
-        self._gate = threading.Lock()
-        self._gate.acquire()
-        self.add_done_callback(lambda _: self._gate.release())
+        self._gate = gate = threading.Lock()
+        gate.acquire()
+        self.add_done_callback(lambda _: gate.release())  # without `self`, which would refer to itself
 
     def cancel(self) -> bool:
         """Ends it here, with CancelledError, and on the server. False if it has ended."""
@@ -67,7 +68,10 @@ class Pending(Future[Any]):
     def result(self, timeout: float | None = None) -> Any:
         """What Client.matmul() returns or raises; TimeoutError after `timeout` seconds, and it goes on."""
         self._wait(timeout)
-        return super().result(0)
+        try:
+            return super().result(0)
+        finally:
+            del self  # which has the error, whose traceback refers to this frame
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """What result() would raise, or None."""
@@ -258,6 +262,15 @@ class Client(Administration):
         return self._wait(a, b, Asked(**asked, row_ends=offsets), deadline, begun, progress)
 
     def _wait(
+        self, a: Any, b: Any, asked: Asked, deadline: float | None, begun: float, progress: Progress | None
+    ) -> Any:
+        try:
+            return self._run(a, b, asked, deadline, begun, progress)
+        except BaseException as error:
+            let_go(error)
+            raise
+
+    def _run(
         self, a: Any, b: Any, asked: Asked, deadline: float | None, begun: float, progress: Progress | None
     ) -> Any:
         slot = Slot()
