@@ -16,7 +16,9 @@ from gemmd.stacked import Stacked
 
 
 def source_of(x: Any, store_as: str | None = None, axis: int = 1) -> Source:
-    """A matrix to be uploaded: tightly packed, which costs a copy where it is not."""
+    """A matrix to be uploaded: tightly packed, which costs a copy where it is not. A Source is one already."""
+    if isinstance(x, Source):
+        return x
     if isinstance(x, Resident | Transposed | Stacked):
         raise TypeError("x is on the server already")
     if isinstance(x, Quantized):
