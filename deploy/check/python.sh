@@ -50,7 +50,7 @@ import sys
 
 import gemmd
 
-alien = [name for name in ("ml_dtypes", "torch", "dask", "tqdm", "gemmd.v1") if name in sys.modules]
+alien = [name for name in ("ml_dtypes", "torch", "dask", "ray", "tqdm", "gemmd.v1") if name in sys.modules]
 assert not alien, f"import gemmd imports {alien}"
 assert gemmd.Quantized.of([[1.0, 2.0]]).data.tolist() == [[64, 127]]
 assert gemmd.Quantized.of([[1.0, 2.0]], "mxfp4", 0).data.tolist() == [0x64]
@@ -58,7 +58,7 @@ PY
 )
 
 step "tools"
-from_pypi pytest==9.2.0 mypy==2.4.1 ruff==0.17.6 ml_dtypes 'dask[array]' perfetto==0.59.1
+from_pypi pytest==9.2.0 mypy==2.4.1 ruff==0.17.6 ml_dtypes 'dask[array]' distributed perfetto==0.59.1
 (($# == 0)) || from_pypi --force-reinstall "$@"
 "$bin/pip" list --disable-pip-version-check 2>/dev/null |
   grep -E '^(grpcio|ml_dtypes|numpy|protobuf) ' | tr -s ' ' | paste -sd, -

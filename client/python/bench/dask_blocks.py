@@ -13,7 +13,9 @@ import contextlib
 import statistics
 import time
 
+import dask
 import dask.array as da
+import distributed
 import numpy as np
 
 import gemmd
@@ -35,6 +37,9 @@ def direct(client, a, b):
 def ways_of(options, client, a, b):
     """The three ways, each a function that makes the product."""
     x, y = (da.from_array(each, options.block) for each in (a, b))
+    if options.workers:
+        x, y = dask.persist(x, y)  # on the workers, as what they have read would be
+        distributed.wait([x, y])
     kind = {} if options.workers else {"scheduler": "threads", "num_workers": options.threads}
     return {
         "direct client": lambda: direct(client, a, b),
@@ -63,8 +68,6 @@ def cluster_of(options):
     if not options.workers:
         yield
         return
-    import distributed
-
     with distributed.LocalCluster(
         n_workers=options.workers, threads_per_worker=options.threads, dashboard_address=None
     ) as cluster:

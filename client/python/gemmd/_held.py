@@ -17,6 +17,8 @@ from gemmd.resident import Resident
 
 # A matrix that stays costs five small calls: fewer bytes are sent with each product sooner.
 _LEAST_BYTES = 64 << 10
+# dask.distributed drops the copy of one worker as soon as another has one, whose task may have to wait.
+_LINGER_SECONDS = 10.0
 
 
 class _Copy(NamedTuple):
@@ -26,15 +28,20 @@ class _Copy(NamedTuple):
     place: Place
     name: str = ""
 
-    def let_go(self) -> None:
+    def let_go(self, seconds: float = 0) -> None:
         if self.name:
-            self.place.release(self.name)
+            self.place.release(self.name, seconds)
 
 
-def _let_go(copies: dict[str, _Copy]) -> None:
-    for each in list(copies.values()):
-        each.let_go()
-    copies.clear()
+class _Copies(dict[str, _Copy]):
+    """By server. have_travelled: another process may be about to name the matrix as well."""
+
+    have_travelled = False
+
+    def let_go(self) -> None:
+        for each in list(self.values()):
+            each.let_go(_LINGER_SECONDS if self.have_travelled else 0)
+        self.clear()
 
 
 def _quiet(_done: int, _all: int) -> None:
@@ -48,22 +55,23 @@ class Held:
     object goes, or at exit. The server keeps what has names of others too, so that processes, graphs and programs
     with the same matrix share one copy, and the last one ends it.
 
-    It pickles as its array: the object in the other process has names of its own. A process that is killed releases
-    nothing: the matrix may be evicted after its lease.
+    It pickles as its array: the object in the other process has names of its own, and those of this one are
+    released some seconds after it. A process that is killed releases nothing: the matrix may be evicted after its
+    lease.
     """
 
     def __init__(self, array: Any) -> None:
         self.array = array
         self._lock = threading.Lock()
         self._locks: dict[str, threading.Lock] = {}
-        self._copies: dict[str, _Copy] = {}
+        self._copies = _Copies()
         self._source: Source | None = None
         let_go_at_exit(self)  # while clients are open, and so not by the finalizer
-        weakref.finalize(self, _let_go, self._copies).atexit = False
+        weakref.finalize(self, self._copies.let_go).atexit = False
 
     def let_go(self) -> None:
         """Releases it now, everywhere."""
-        _let_go(self._copies)
+        self._copies.let_go()
 
     def factor(self, pool: Pool, server: str, deadline: float | None = None) -> Any:
         """What a product there is to name: a Resident; the array where it is small, or the server keeps no more."""
@@ -77,11 +85,12 @@ class Held:
                     copy = self._copies[server] = self._put(place, source, deadline)
             return copy.factor
 
-    def lost(self, server: str) -> None:
-        """It is not there any more: the next factor() sends it again."""
+    def lost(self, server: str, factor: Any) -> None:
+        """What factor() brought is not there any more: the next one sends it again."""
         with self._lock_of(server):
-            copy = self._copies.pop(server, None)
-            if copy is not None:
+            copy = self._copies.get(server)
+            if copy is not None and copy.factor is factor:  # else another caller has found that before
+                del self._copies[server]
                 copy.let_go()
 
     def _lock_of(self, server: str) -> threading.Lock:
@@ -100,12 +109,14 @@ class Held:
             return _Copy(found, place)
         name = f"held/{uuid.uuid4().hex}"
         try:
-            made = place.client.put(source, name=name, deadline=deadline, progress=_quiet)
+            # Nothing has the name: `replace` saves the question.
+            made = place.client.put(source, name=name, replace=True, deadline=deadline, progress=_quiet)
         except (errors.ResourceExhausted, errors.PermissionDenied, errors.Unimplemented):
             return _Copy(self.array, place)
         return _Copy(made, place, name)
 
     def __reduce__(self) -> Any:
+        self._copies.have_travelled = True
         return Held, (self.array,)
 
     def __sizeof__(self) -> int:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import atexit
 import contextlib
 import functools
+import heapq
 import threading
 import time
 import weakref
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple, TypeVar
 
 from gemmd import errors
@@ -56,7 +57,8 @@ class Place:
         self.client = client
         self._lock = threading.Lock()
         self._uploads: weakref.WeakValueDictionary[bytes, Any] = weakref.WeakValueDictionary()
-        self._queue: SimpleQueue[str | threading.Event] = SimpleQueue()  # into which a finalizer may put
+        # Into which a finalizer may put.
+        self._queue: SimpleQueue[tuple[float, str] | threading.Event] = SimpleQueue()
         threading.Thread(target=self._follow, name="gemmd-releases", daemon=True).start()
 
     def upload_of(self, digest: bytes) -> Any:
@@ -67,9 +69,9 @@ class Place:
                 lock = self._uploads[digest] = threading.Lock()
             return lock
 
-    def release(self, name: str) -> None:
-        """Soon nothing has that name there."""
-        self._queue.put(name)
+    def release(self, name: str, seconds: float = 0) -> None:
+        """After so many seconds, or at flush(), nothing has that name there."""
+        self._queue.put((time.monotonic() + seconds, name))
 
     def flush(self, seconds: float) -> bool:
         """Waits until all names that were given before are released; False: it took longer."""
@@ -78,14 +80,30 @@ class Place:
         return done.wait(max(0.0, seconds))
 
     def _follow(self) -> None:
+        due: list[tuple[float, str]] = []  # a heap
         while True:
-            what = self._queue.get()
+            what = self._next(due)
             if isinstance(what, threading.Event):
+                for _, name in due:
+                    self._release(name)
+                due.clear()
                 what.set()
-                continue
-            # A server that is away has lost it, or evicts it after its lease. After exit the client is closed.
-            with contextlib.suppress(errors.Error, RuntimeError, ValueError):
-                self.client.release(what)
+            elif what is not None:
+                heapq.heappush(due, what)
+            while due and due[0][0] <= time.monotonic():
+                self._release(heapq.heappop(due)[1])
+
+    def _next(self, due: list[tuple[float, str]]) -> tuple[float, str] | threading.Event | None:
+        """What comes before the first is due; None: nothing."""
+        try:
+            return self._queue.get(timeout=max(0.0, due[0][0] - time.monotonic()) if due else None)
+        except Empty:
+            return None
+
+    def _release(self, name: str) -> None:
+        # A server that is away has lost it, or evicts it after its lease. After exit the client is closed.
+        with contextlib.suppress(errors.Error, RuntimeError, ValueError):
+            self.client.release(name)
 
 
 class Pool:

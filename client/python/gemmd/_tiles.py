@@ -120,6 +120,7 @@ class _Factors:
     def __init__(self, held: list[Held], stay: bool) -> None:
         self.held = held
         self.stay = stay
+        self._found: list[Any] = []
 
     @property
     def arrays(self) -> list[Any]:
@@ -128,12 +129,13 @@ class _Factors:
 
     def at(self, pool: Pool, server: str, deadline: float | None) -> list[Any]:
         """As a product there names them."""
-        return [each.factor(pool, server, deadline) for each in self.held] if self.stay else self.arrays
+        self._found = [each.factor(pool, server, deadline) for each in self.held] if self.stay else self.arrays
+        return self._found
 
     def lost(self, server: str) -> None:
-        """They are to be sent there again."""
-        for each in self.held:
-            each.lost(server)
+        """Those that at() found last are to be sent there again."""
+        for held, factor in zip(self.held, self._found, strict=False):
+            held.lost(server, factor)
 
 
 def _twice(work: Callable[[], Any], lost: Callable[[], None]) -> Any:

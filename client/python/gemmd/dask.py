@@ -3,7 +3,7 @@
 Lazy, as a @ b: gemmd.dask.matmul(a, b).compute()
 
 A block row of a and a block column of b are sent once to each server that needs them, and stay there until the last
-of their products is made: then, after an exception and at a process's end they are released.
+of their products is made.
 """
 
 from __future__ import annotations
@@ -126,12 +126,14 @@ def matmul(a: Any, b: Any, *, address: Any = None, tenant: str | None = None, **
     row by the block column. Above 1 GiB a block row, or block column, is sums over several parts of K, in their
     order: they are added on the server, and rounded to the result's type between.
 
-    Each block row and block column goes once to each server that needs it, under a name "held/...", and is released
-    with its last product, after an exception, and when a process ends. A traceback that is kept keeps them. A
-    process that is killed leaves them until their lease ends and their memory is needed. Where the store is full,
-    factors go along with each product; where a server is away, its products are made on the others. So it is with
-    threads and with distributed. Workers of "processes" keep nothing, and factors go along; so they do where dask's
-    arrays are expressions (array.query-planning).
+    Each block row and block column goes once to each server that needs it, under a name "held/...". It is released
+    with its last product (some seconds later where it went from one worker to another), when a process ends, and
+    after an exception, for which dask's frames must be gone: gc.collect() sees to that. A process that is killed
+    leaves it until its lease ends and its memory is needed; Client.release(pattern="held/*") takes it too, and
+    that of others. Where the store is full, factors go along with each product; where a server is away, its
+    products are made on the others. So it is with threads and with distributed. Workers of "processes" keep
+    nothing, and factors go along; so they do where dask's arrays are expressions (array.query-planning), and where
+    they have less than 64 KiB.
 
     ValueError: the shapes do not go together, or there are other dimensions. TypeError: another argument.
     """

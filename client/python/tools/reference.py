@@ -86,7 +86,7 @@ def _members(kind: Any) -> list[str]:
 def _others() -> list[str]:
     """The modules that need another package, which may be missing here, by their sources; and admin's values."""
     lines: list[str] = []
-    for name in ("torch", "dask"):
+    for name in ("torch", "dask", "ray"):
         tree = ast.parse((PACKAGE / f"{name}.py").read_text())
         lines += ["", f"## `gemmd.{name}`", *_block(ast.get_docstring(tree))]
         for node in tree.body:
