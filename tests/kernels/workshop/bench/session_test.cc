@@ -63,7 +63,7 @@ TEST_F(SessionTest, AKernelThatDoesNotTakeTheCaseSaysWhy) {
 
 TEST_F(SessionTest, WithoutABlackwellCardLadderDSaysWhyOnEveryRow) {
   const CaseReport report = Run({"--ladder=D"});
-  ASSERT_EQ(report.rows.size(), 13u);
+  ASSERT_EQ(report.rows.size(), 16u);
   for (const Row& row : report.rows) {
     EXPECT_EQ(row.error, "needs sm_100, this is sm_90") << row.kernel;
     EXPECT_FALSE(row.is_wrong);
@@ -73,7 +73,7 @@ TEST_F(SessionTest, WithoutABlackwellCardLadderDSaysWhyOnEveryRow) {
 TEST_F(SessionTest, OnOneLadderDIsTimed) {
   machine_.Become(100, 148);
   const CaseReport report = Run({"--ladder=D"});
-  ASSERT_EQ(report.rows.size(), 13u);
+  ASSERT_EQ(report.rows.size(), 16u);
   for (const Row& row : report.rows) EXPECT_EQ(row.error, "") << row.kernel;
   // Elements, a scale for each 32 of them, and 4 bytes each of D.
   EXPECT_EQ(report.bytes, 2048.0 * 2048 * (2 + 2.0 / 32 + 4));
