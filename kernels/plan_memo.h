@@ -29,6 +29,13 @@ class PlanMemo {
   absl::StatusOr<Plan> Select(const Problem& problem, const DeviceTraits& device,
                               absl::string_view kernel_name = {}, std::int64_t problems = 1);
 
+  // As SelectForGroups(); remembers nothing.
+  std::optional<Plan> SelectForGroups(const Problem& problem, const RowGroups& groups,
+                                      const DeviceTraits& device, absl::string_view kernel_name,
+                                      absl::string_view numerics_id) const {
+    return gemmd::SelectForGroups(registry_, problem, groups, device, kernel_name, numerics_id);
+  }
+
   std::size_t size() const;
 
  private:

@@ -180,4 +180,24 @@ absl::StatusOr<Plan> Select(const Registry& registry, const Problem& problem,
                    WhyNone(problem, device, !kernel_name.empty(), candidates), ")"));
 }
 
+std::optional<Plan> SelectForGroups(const Registry& registry, const Problem& problem,
+                                    const RowGroups& groups, const DeviceTraits& device,
+                                    absl::string_view kernel_name, absl::string_view numerics_id) {
+  std::optional<Plan> best;
+  for (const auto& kernel : registry.kernels()) {
+    if (!kernel_name.empty() && kernel->traits().name != kernel_name) continue;
+    if (!kernel->TakesGroups(problem, groups.b_step)) continue;
+    if (!Rejection(*kernel, problem, device, !kernel_name.empty()).empty()) continue;
+    Plan plan;
+    plan.kernel = kernel.get();
+    plan.config = kernel->Configure(problem, device);
+    plan.predicted_us = kernel->PredictedGroupsUs(problem, plan.config, groups, device);
+    plan.workspace_bytes = kernel->WorkspaceBytes(problem, plan.config);
+    plan.numerics_id = kernel->PlannedNumericsId(problem, plan.config);
+    if (plan.numerics_id != numerics_id) continue;
+    if (!best.has_value() || plan.predicted_us < best->predicted_us) best = std::move(plan);
+  }
+  return best;
+}
+
 }  // namespace gemmd

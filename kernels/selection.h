@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -55,5 +56,12 @@ std::vector<Candidate> Explain(const Registry& registry, const Problem& problem,
 absl::StatusOr<Plan> Select(const Registry& registry, const Problem& problem,
                             const DeviceTraits& device, absl::string_view kernel_name = {},
                             const PlanCache* measured = nullptr, std::int64_t problems = 1);
+
+// The quickest plan by which one Kernel::LaunchGroups() takes groups of the problem's rows with
+// bits of the numerics id, by prediction; `kernel_name` as Select() has it. Nothing: no kernel
+// does.
+std::optional<Plan> SelectForGroups(const Registry& registry, const Problem& problem,
+                                    const RowGroups& groups, const DeviceTraits& device,
+                                    absl::string_view kernel_name, absl::string_view numerics_id);
 
 }  // namespace gemmd

@@ -39,25 +39,56 @@ bool HasPlaces(const Tiling& tiling, const TileGrid& grid) {
          grid.rows * grid.columns >= kTwoWaves;
 }
 
+// The bytes that a product reads and writes.
+double BytesOf(const Problem& problem) {
+  const auto bytes =
+      static_cast<double>(problem.a.size_bytes() + problem.b.size_bytes() + problem.d.size_bytes());
+  return problem.epilogue.beta == 0 ? bytes : bytes + static_cast<double>(problem.c.size_bytes());
+}
+
+// The time of so many clusters' tiles that all together read and write `bytes`.
+double TimeOf(const Tiling& tiling, std::int64_t k, double tiles, double bytes,
+              const DeviceTraits& device) {
+  const double clusters = std::max(1, device.compute_units / (tiling.cluster_m * tiling.cluster_n));
+  const double waves = CeilOfRatio(tiles, clusters);
+  const double k_blocks = CeilOfRatio(static_cast<double>(k), kTileK);
+  const double compute_us =
+      waves * (k_blocks * tiling.k_block_cycles + tiling.tile_cycles) / kCyclesPerUs;
+  const double memory_us = bytes / (device.memory_gbps * 1e3);
+  return std::max(compute_us, kOfMemoryTime * memory_us) + kOfComputeTime * compute_us;
+}
+
 }  // namespace
 
 double PredictedTilingUs(const Tiling& tiling, const Problem& problem, std::int64_t problems,
                          const DeviceTraits& device) {
   const auto count = static_cast<double>(problems);
-  const Frame frame = MakeFrame(problem, {});
-  const double tiles =
-      count * CeilOfRatio(static_cast<double>(frame.rows.lines), tiling.tile_m * tiling.cluster_m) *
-      CeilOfRatio(static_cast<double>(frame.columns.lines), tiling.tile_n * tiling.cluster_n);
-  const double clusters = std::max(1, device.compute_units / (tiling.cluster_m * tiling.cluster_n));
-  const double waves = CeilOfRatio(tiles, clusters);
-  const double k_blocks = CeilOfRatio(static_cast<double>(problem.k), kTileK);
-  const double compute_us =
-      waves * (k_blocks * tiling.k_block_cycles + tiling.tile_cycles) / kCyclesPerUs;
-  double bytes =
-      static_cast<double>(problem.a.size_bytes() + problem.b.size_bytes() + problem.d.size_bytes());
-  if (problem.epilogue.beta != 0) bytes += static_cast<double>(problem.c.size_bytes());
-  const double memory_us = count * bytes / (device.memory_gbps * 1e3);
-  return std::max(compute_us, kOfMemoryTime * memory_us) + kOfComputeTime * compute_us;
+  const TileGrid grid = GridOf(tiling, problem);
+  const double tiles = count * static_cast<double>(grid.rows) * static_cast<double>(grid.columns);
+  return TimeOf(tiling, problem.k, tiles, count * BytesOf(problem), device);
+}
+
+double PredictedGroupsUs(const Tiling& tiling, const Problem& problem, const RowGroups& groups,
+                         const DeviceTraits& device) {
+  double products = 0;
+  std::int64_t begin = 0;
+  for (const std::int64_t end : groups.row_ends) {
+    products += end > begin ? 1 : 0;
+    begin = end;
+  }
+  const double more = std::max(0.0, products - 1) * static_cast<double>(problem.b.size_bytes());
+  return TimeOf(tiling, problem.k, GroupTiles(tiling, problem, groups), BytesOf(problem) + more,
+                device);
+}
+
+double GroupTiles(const Tiling& tiling, const Problem& problem, const RowGroups& groups) {
+  double rows_of_tiles = 0;
+  std::int64_t begin = 0;
+  for (const std::int64_t end : groups.row_ends) {
+    rows_of_tiles += FrameTiles(end - begin, tiling.tile_m * tiling.cluster_m);
+    begin = end;
+  }
+  return rows_of_tiles * static_cast<double>(GridOf(tiling, problem).columns);
 }
 
 void SetRaster(const Tiling& tiling, const Problem& problem, Config* config) {

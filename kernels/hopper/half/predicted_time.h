@@ -7,6 +7,7 @@
 #include "kernels/config.h"
 #include "kernels/device_traits.h"
 #include "kernels/hopper/half/tilings.h"
+#include "kernels/kernel.h"
 #include "kernels/problem.h"
 
 namespace gemmd::hopper::half {
@@ -16,6 +17,11 @@ namespace gemmd::hopper::half {
 // `problems`: how many equal ones are one launch.
 double PredictedTilingUs(const Tiling& tiling, const Problem& problem, std::int64_t problems,
                          const DeviceTraits& device);
+
+// Return the time of groups of the problem's rows as one launch, and its clusters' tiles.
+double PredictedGroupsUs(const Tiling& tiling, const Problem& problem, const RowGroups& groups,
+                         const DeviceTraits& device);
+double GroupTiles(const Tiling& tiling, const Problem& problem, const RowGroups& groups);
 
 // Sets the order of tiles that measured best for such problems.
 void SetRaster(const Tiling& tiling, const Problem& problem, Config* config);

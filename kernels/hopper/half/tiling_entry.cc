@@ -75,11 +75,23 @@ double TilingEntry::PredictedBatchUs(const Problem& problem, const Config& confi
     return PredictedTilingUs(tiling_, InUnits(problem), problems, device);
   }
   const Frame frame = MakeFrame(problem, {});
-  const int rows = tiling_.tile_m * tiling_.cluster_m;
-  const int columns = tiling_.tile_n * tiling_.cluster_n;
-  return static_cast<double>(FrameTiles(frame.rows.lines, rows)) * rows *
-         static_cast<double>(FrameTiles(frame.columns.lines, columns)) * columns *
-         static_cast<double>(problem.k) * static_cast<double>(problems) / emulated_macs_per_us_;
+  const double tiles =
+      static_cast<double>(FrameTiles(frame.rows.lines, tiling_.tile_m * tiling_.cluster_m)) *
+      static_cast<double>(FrameTiles(frame.columns.lines, tiling_.tile_n * tiling_.cluster_n));
+  return EmulatedUs(tiles * static_cast<double>(problems), problem.k);
+}
+
+double TilingEntry::PredictedGroupsUs(const Problem& problem, const Config& /*config*/,
+                                      const RowGroups& groups, const DeviceTraits& device) const {
+  if (device.kind == DeviceKind::kEmulated) {
+    return EmulatedUs(GroupTiles(tiling_, problem, groups), problem.k);
+  }
+  return half::PredictedGroupsUs(tiling_, InUnits(problem), groups, device);
+}
+
+double TilingEntry::EmulatedUs(double tiles, std::int64_t k) const {
+  return tiles * tiling_.tile_m * tiling_.cluster_m * tiling_.tile_n * tiling_.cluster_n *
+         static_cast<double>(k) / emulated_macs_per_us_;
 }
 
 std::uint64_t TilingEntry::WorkspaceBytes(const Problem& /*problem*/,

@@ -22,6 +22,8 @@ class TilingEntry : public Kernel {
                      const DeviceTraits& device) const final;
   double PredictedBatchUs(const Problem& problem, const Config& config, std::int64_t problems,
                           const DeviceTraits& device) const final;
+  double PredictedGroupsUs(const Problem& problem, const Config& config, const RowGroups& groups,
+                           const DeviceTraits& device) const final;
   std::uint64_t WorkspaceBytes(const Problem& problem, const Config& config) const final;
   absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,
                       const LaunchTarget& target) const final;
@@ -50,6 +52,9 @@ class TilingEntry : public Kernel {
   virtual absl::Status LaunchVariant(const Problem& problem, const Config& config,
                                      absl::Span<const Arguments> batch,
                                      const LaunchTarget& target) const = 0;
+
+  // The emulator's time for so many clusters' tiles.
+  double EmulatedUs(double tiles, std::int64_t k) const;
 
   const Tiling& tiling_;
   const int tile_k_;

@@ -25,6 +25,7 @@ struct Tiling {
   bool takes_mn_rows = false;        // the rows' operand may be MN-major
   bool takes_mn_columns = true;      // the columns' operand may
   bool has_epilogue = true;
+  bool takes_groups = false;  // of rows, each with columns of its own
   // For PredictedUs(): cycles of a multiprocessor for a block of K, and for a tile.
   double k_block_cycles = 0;
   double tile_cycles = 0;
@@ -45,6 +46,7 @@ constexpr Tiling Coop128x256c2() {
   tiling.store_buffers = 2;
   tiling.reuses_stages = true;
   tiling.takes_mn_rows = true;
+  tiling.takes_groups = true;
   tiling.k_block_cycles = 1024;
   tiling.tile_cycles = 1800;
   return tiling;
@@ -59,6 +61,7 @@ constexpr Tiling Coop128x256() {
   tiling.max_stages = 4;
   tiling.store_buffers = 2;
   tiling.reuses_stages = true;
+  tiling.takes_groups = true;
   tiling.k_block_cycles = 1032;
   tiling.tile_cycles = 1500;
   return tiling;
@@ -118,6 +121,7 @@ constexpr Tiling One64x128() {
   tiling.consumers = 1;
   tiling.max_stages = 8;
   tiling.takes_mn_rows = true;
+  tiling.takes_groups = true;
   tiling.k_block_cycles = 384;
   tiling.tile_cycles = 900;
   return tiling;
@@ -131,6 +135,7 @@ constexpr Tiling One64x64() {
   tiling.tile_n = 64;
   tiling.consumers = 1;
   tiling.max_stages = 12;
+  tiling.takes_groups = true;
   tiling.k_block_cycles = 256;
   tiling.tile_cycles = 500;
   return tiling;
@@ -209,10 +214,15 @@ constexpr bool TakesBatches(const Tiling& tiling) {
   return tiling.cluster_m * tiling.cluster_n == 1;
 }
 
-// Returns how many tilings have an epilogue.
+// Return how many tilings have an epilogue, or take groups.
 constexpr int TilingsWithEpilogue() {
   int count = 0;
   for (const Tiling& tiling : kTilings) count += tiling.has_epilogue ? 1 : 0;
+  return count;
+}
+constexpr int TilingsWithGroups() {
+  int count = 0;
+  for (const Tiling& tiling : kTilings) count += tiling.takes_groups ? 1 : 0;
   return count;
 }
 

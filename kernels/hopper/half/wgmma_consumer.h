@@ -77,7 +77,7 @@ GEMMD_DEVICE void Consume(const Params& params, const Block<Layout>& block, cons
           ? block.Empty(0)
           : ptx::MapShared(block.Empty(0), me.lane < Layout::kCluster ? me.lane : 0);
   if (params.box_rows < Layout::kTileM) {
-    if constexpr (Layout::Rows::kIsKMajor && Layout::kCluster == 1) {
+    if constexpr (Layout::Rows::kIsKMajor && Layout::kCluster == 1 && !Params::kIsGroups) {
       ClearUnloadedRows(params, block, me);
     }
   }

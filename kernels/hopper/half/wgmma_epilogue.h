@@ -38,7 +38,7 @@ template <class Params>
 GEMMD_DEVICE FinishPlanes PlanesOf(const Params& params, const TileCorner& corner) {
   const WgmmaOperands& operands = OperandsOf(params, corner);
   FinishPlanes planes = {DataOfD(params, corner), operands.c, operands.bias};
-  if constexpr (Params::kIsBatch) {
+  if constexpr (!Params::kIsOne) {
     const std::int64_t depth = DepthOf(params, corner);
     if (planes.c != nullptr) planes.c = static_cast<const char*>(planes.c) + depth * params.c_step;
     if (planes.bias != nullptr) {
@@ -102,7 +102,7 @@ GEMMD_DEVICE void FinishFour(const Params& params, const FinishPlanes& planes,
 template <class Layout, class Out, class Params>
 GEMMD_DEVICE void FinishBox(const Params& params, const FinishPlanes& planes,
                             ptx::SharedAddress box, std::uint32_t lane, std::int32_t first_row,
-                            std::int32_t first_column) {
+                            std::int32_t row_end, std::int32_t first_column) {
   constexpr std::uint32_t kChunks = Layout::kEpilogueColumns / 4;  // of four floats, in a row
   GEMMD_NO_UNROLL
   for (std::uint32_t i = lane; i < 16 * kChunks; i += 32) {
@@ -112,7 +112,7 @@ GEMMD_DEVICE void FinishBox(const Params& params, const FinishPlanes& planes,
     const std::int32_t column = first_column + static_cast<std::int32_t>(chunk * 4);
     const auto sums =
         ptx::LoadShared<FourFloats>(box + line * (kChunks * 16) + (chunk ^ (line % kChunks)) * 16);
-    if (row < params.m && column < params.n) {
+    if (row < row_end && column < params.n) {
       FinishFour<Out>(params, planes, sums, row, column, params.n - column);
     }
   }
@@ -131,7 +131,7 @@ GEMMD_DEVICE void StoreSums(const Params& params, const Consumer& me, Accumulato
   GEMMD_UNROLL
   for (int i = 0; i < 2 * Layout::kRowBlocks; ++i) {
     const std::int32_t row = first_row + i / 2 * 64 + i % 2 * 8;
-    if (row >= params.m) continue;
+    if (row >= corner.m_end) continue;
     float* const line = d + row * params.d_row_stride;
     GEMMD_UNROLL
     for (int j = 0; j < Layout::kTileN / 8; ++j) {
@@ -176,10 +176,10 @@ GEMMD_DEVICE void FinishTile(const Params& params, const Consumer& me, Accumulat
       const std::int32_t row = corner.m + i * 64 + static_cast<std::int32_t>(me.warp) * 16;
       const std::int32_t column = corner.n + c * kColumns;
       if (params.writes_f32) {
-        FinishBox<Layout, epilogue::F32>(params, planes, box, me.lane, row, column);
+        FinishBox<Layout, epilogue::F32>(params, planes, box, me.lane, row, corner.m_end, column);
       } else {
         FinishBox<Layout, typename EpilogueTypeOf<Element>::Type>(params, planes, box, me.lane, row,
-                                                                  column);
+                                                                  corner.m_end, column);
       }
       ptx::SyncWarp();
     }

@@ -10,9 +10,24 @@
 namespace gemmd::hopper::half {
 inline namespace GEMMD_BACKEND {
 
+// Clears the rows that boxes of groups may leave: zeros, because wgmma reads them, though nothing
+// that comes of them is stored. Boxes differ from tile to tile, so this comes before the first one.
+template <class Layout>
+GEMMD_DEVICE void ClearStages(const WgmmaGroupParams& params, const Block<Layout>& block,
+                              std::uint32_t thread) {
+  const std::uint32_t first = params.short_boxes != 0 ? params.short_box[0].lines : params.box_rows;
+  for (std::uint32_t stage = 0; stage < Layout::kStages; ++stage) {
+    for (std::uint32_t at = first * kSpanBytes + thread * 16; at < Layout::kTileM * kSpanBytes;
+         at += Layout::kThreads * 16) {
+      ptx::StoreShared(block.Stage(stage) + at, ptx::Vector4{0, 0, 0, 0});
+    }
+  }
+  ptx::FenceProxyAsync();
+}
+
 // D = rows * transposed columns, summed in f32 in order of K by 16 whatever the tiling.
-// kHasEpilogue: what params says is applied, and D may be f32. Params: WgmmaParams of one problem
-// or of a batch, whose problems have their tiles one after another.
+// kHasEpilogue: what params says is applied, and D may be f32. Params: WgmmaParams, whose problems
+// or groups have their tiles one after another.
 template <int kTiling, class Element, Major kRowMajor, Major kColumnMajor, bool kHasEpilogue,
           class Params>
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kWarpgroup*(kTilings[kTiling].consumers + 1), 1)
@@ -49,6 +64,9 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kWarpgroup*(kTilings[kTiling].consumers + 
       }
       ptx::SyncWarp();
     }
+    if constexpr (Params::kIsGroups && Layout::kCluster == 1) {
+      ClearStages(params, block, thread);
+    }
     if constexpr (Layout::kCluster == 1) {
       ptx::SyncThreads();
     } else {
@@ -60,7 +78,7 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS(kWarpgroup*(kTilings[kTiling].consumers + 
         if (ptx::ElectOne()) Produce(params, block, walk, corner);
         ptx::SyncWarp();
       } else if (warp == 1 && params.prefetched != 0) {
-        if constexpr (Layout::Rows::kIsKMajor && Layout::Columns::kIsKMajor && !Params::kIsBatch) {
+        if constexpr (Layout::Rows::kIsKMajor && Layout::Columns::kIsKMajor && Params::kIsOne) {
           if (ptx::ElectOne()) PrefetchOperands<Layout>(params);
         }
         ptx::SyncWarp();

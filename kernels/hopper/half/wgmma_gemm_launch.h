@@ -105,7 +105,7 @@ void SetSettled(const Frame& frame, absl::Span<const Arguments> batch, Params* p
     params->prefetched = 0;
     return;
   }
-  if (Params::kIsBatch || !(a || b)) return;
+  if (!Params::kIsOne || !(a || b)) return;
   const bool is_rows = b == frame.is_swapped;
   params->settled = is_rows ? SettledOperands::kRows : SettledOperands::kColumns;
   const std::uint32_t blocks = GridClusters<Layout>(*params) * Layout::kCluster;
@@ -113,33 +113,43 @@ void SetSettled(const Frame& frame, absl::Span<const Arguments> batch, Params* p
   params->ahead = Layout::kConsumers == 1 && has_time ? Layout::kStages : 1;
 }
 
-// Sets all parameters but the operands.
+// Sets all parameters but the operands. Rows of tiles have at most `longest` rows that belong
+// together: those of the frame, or of the longest group.
 template <class Layout, class Element, class Params>
-void SetShape(const Problem& problem, const Config& config, const Frame& frame, Params* params) {
+void SetShape(const Problem& problem, const Config& config, const Frame& frame,
+              std::uint32_t rows_of_tiles, std::int64_t longest, Params* params) {
+  constexpr int kClusterRows = Layout::kTileM * Layout::kClusterM;
   params->m = static_cast<std::int32_t>(frame.rows.lines);
   params->n = static_cast<std::int32_t>(frame.columns.lines);
   params->k = static_cast<std::int32_t>(problem.k);
   params->k_step =
       kTileK / static_cast<std::int32_t>(ptx::TensorElementBytes(Element::kMapElement) / 2);
-  params->raster = MakeRaster(FrameTiles(frame.rows.lines, Layout::kTileM * Layout::kClusterM),
-                              FrameTiles(frame.columns.lines, Layout::kTileN * Layout::kClusterN),
-                              static_cast<std::uint32_t>(std::max(1, config.raster_group)),
-                              static_cast<RasterOrder>(config.raster_order));
+  params->raster =
+      MakeRaster(rows_of_tiles, FrameTiles(frame.columns.lines, Layout::kTileN * Layout::kClusterN),
+                 static_cast<std::uint32_t>(std::max(1, config.raster_group)),
+                 static_cast<RasterOrder>(config.raster_order));
   params->d_row_stride = frame.d_row_stride;
   // Rows outside the tensor cost a box as much as rows inside.
   params->box_rows = Layout::kTileM;
   params->stage_bytes = Layout::kLoadedBytes;
-  if (Layout::Rows::kIsKMajor && Layout::kCluster == 1 && frame.rows.lines < Layout::kTileM) {
-    params->box_rows = static_cast<std::uint32_t>((frame.rows.lines + 7) / 8 * 8);
+  if (Layout::Rows::kIsKMajor && Layout::kCluster == 1 && longest < Layout::kTileM) {
+    params->box_rows = static_cast<std::uint32_t>((longest + 7) / 8 * 8);
     params->stage_bytes -= (Layout::kTileM - params->box_rows) * kSpanBytes;
   }
   // With one row of tiles, each column's operand is read once.
-  params->column_policy = params->raster.tiles_m == 1 && Layout::kCluster == 1
+  params->column_policy = longest <= kClusterRows && Layout::kCluster == 1
                               ? ptx::CachePolicy::kEvictFirst
                               : ptx::CachePolicy::kNormal;
   params->problems = 1;
   SetEpilogue(problem, frame, params);
   SetPrefetch<Layout>(problem, params);
+}
+
+template <class Layout, class Element, class Params>
+void SetShape(const Problem& problem, const Config& config, const Frame& frame, Params* params) {
+  const std::int64_t lines = frame.rows.lines;
+  SetShape<Layout, Element>(problem, config, frame,
+                            FrameTiles(lines, Layout::kTileM * Layout::kClusterM), lines, params);
 }
 
 inline void AddBuffers(const Problem& problem, const Arguments& arguments,
@@ -155,10 +165,10 @@ inline void AddBuffers(const Problem& problem, const Arguments& arguments,
   }
 }
 
-// Queues one launch. REQUIRES: params.operands are those of the batch.
+// Queues one launch. `buffers`: what the emulator lets it touch.
 template <int kTiling, class Element, Major kRowMajor, Major kColumnMajor, bool kHasEpilogue,
           class Params>
-absl::Status Queue(const Problem& problem, const Params& params, absl::Span<const Arguments> batch,
+absl::Status Queue(const Params& params, const std::vector<ptx::DeviceBuffer>& buffers,
                    const LaunchTarget& target) {
   using Layout = WgmmaLayout<kTiling, kRowMajor, kColumnMajor>;
   ptx::LaunchShape shape;
@@ -170,11 +180,19 @@ absl::Status Queue(const Problem& problem, const Params& params, absl::Span<cons
   // Places hold for a grid that has the device to itself, not for one that begins in another's
   // gaps.
   shape.overlaps_preceding = !params.is_placed;
+  return ptx::Launch(WgmmaGemm<kTiling, Element, kRowMajor, kColumnMajor, kHasEpilogue, Params>,
+                     shape, params, buffers, target);
+}
+
+// Queues one launch. REQUIRES: params.operands are those of the batch.
+template <int kTiling, class Element, Major kRowMajor, Major kColumnMajor, bool kHasEpilogue,
+          class Params>
+absl::Status Queue(const Problem& problem, const Params& params, absl::Span<const Arguments> batch,
+                   const LaunchTarget& target) {
   std::vector<ptx::DeviceBuffer> buffers;
   GEMMD_IN_EMULATOR(for (const Arguments& arguments
                          : batch) AddBuffers(problem, arguments, &buffers);)
-  return ptx::Launch(WgmmaGemm<kTiling, Element, kRowMajor, kColumnMajor, kHasEpilogue, Params>,
-                     shape, params, buffers, target);
+  return Queue<kTiling, Element, kRowMajor, kColumnMajor, kHasEpilogue>(params, buffers, target);
 }
 
 // Queues as many launches as the batch needs: one where its problems lie at equal distances.
@@ -205,7 +223,7 @@ absl::Status QueueBatch(const Problem& problem, const Config& config,
     for (std::size_t i = 0; i < entries; ++i) {
       const absl::StatusOr<WgmmaOperands> operands = MakeOperands<Layout, Element, kHasEpilogue>(
           problem, MakeFrame(problem, part[i]), part[i], params.box_rows,
-          {true, is_strided ? part.size() : 1, steps});
+          {Products::kBatch, is_strided ? part.size() : 1, steps});
       if (!operands.ok()) return operands.status();
       params.operands[i] = *operands;
     }

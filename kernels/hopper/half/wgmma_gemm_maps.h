@@ -12,15 +12,15 @@ namespace gemmd::hopper::half {
 inline namespace GEMMD_BACKEND {
 
 // The third dimension of maps, which one problem does not have. For a batch it has one problem, or
-// all of them where they lie at equal distances.
+// all of them where they lie at equal distances; for groups it has all B, which are the columns.
 struct MapDepth {
-  bool is_batch = false;
+  Products of = Products::kOne;
   std::uint64_t problems = 1;
   hopper::BatchSteps steps;
 };
 
 inline void AddDepth(const MapDepth& depth, std::int64_t step, ptx::TensorMapSpec* spec) {
-  if (!depth.is_batch) return;
+  if (depth.of == Products::kOne) return;
   spec->rank = 3;
   spec->size[2] = depth.problems;
   // For one problem any stride will do.
@@ -60,6 +60,13 @@ ptx::TensorMapSpec OutputSpec(const Frame& frame, ptx::TensorElement element) {
   return spec;
 }
 
+// The map of the rows' operand, in boxes of `lines`.
+template <class Element>
+absl::StatusOr<ptx::TensorMap> RowsMap(const Problem& problem, const Frame& frame,
+                                       std::uint32_t lines) {
+  return ptx::MakeTensorMap(OperandSpec(frame.rows, problem.k, Element::kMapElement, lines));
+}
+
 // `box_rows` as WgmmaParams has it.
 template <class Layout, class Element, bool kHasEpilogue>
 absl::StatusOr<WgmmaOperands> MakeOperands(const Problem& problem, const Frame& frame,
@@ -71,8 +78,10 @@ absl::StatusOr<WgmmaOperands> MakeOperands(const Problem& problem, const Frame& 
                   has_short_boxes ? box_rows : std::uint32_t{Layout::Rows::kBoxLines});
   ptx::TensorMapSpec columns = OperandSpec(frame.columns, problem.k, Element::kMapElement,
                                            std::uint32_t{Layout::Columns::kBoxLines});
-  AddDepth(depth, frame.is_swapped ? depth.steps.b : depth.steps.a, &rows);
   AddDepth(depth, frame.is_swapped ? depth.steps.a : depth.steps.b, &columns);
+  if (depth.of == Products::kBatch) {
+    AddDepth(depth, frame.is_swapped ? depth.steps.b : depth.steps.a, &rows);
+  }
   const absl::StatusOr<ptx::TensorMap> rows_map = ptx::MakeTensorMap(rows);
   if (!rows_map.ok()) return rows_map.status();
   const absl::StatusOr<ptx::TensorMap> columns_map = ptx::MakeTensorMap(columns);
@@ -85,7 +94,7 @@ absl::StatusOr<WgmmaOperands> MakeOperands(const Problem& problem, const Frame& 
   operands.bias = problem.epilogue.has_bias ? arguments.bias : nullptr;
   if constexpr (!kHasEpilogue && !Layout::kStoresByUnit) {
     ptx::TensorMapSpec output = OutputSpec<Layout>(frame, Element::kMapElement);
-    AddDepth(depth, depth.steps.d, &output);
+    if (depth.of == Products::kBatch) AddDepth(depth, depth.steps.d, &output);
     const absl::StatusOr<ptx::TensorMap> output_map = ptx::MakeTensorMap(output);
     if (!output_map.ok()) return output_map.status();
     operands.d = *output_map;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 
 #include "base/numbers/types.h"
 #include "kernels/hopper/common/raster.h"
@@ -24,13 +25,48 @@ struct WgmmaOperands {
   const void* bias;  // null: none
 };
 
-// One problem, or kCapacity > 1: a batch of equal problems. Their planes are the entries of
-// `operands`, or lie at equal distances, and then entry 0 has maps of all.
-template <int kCapacity>
-struct WgmmaParams {
-  static constexpr bool kIsBatch = kCapacity > 1;
+// The products of a launch: one; a batch of equal ones; or those of groups of rows (RowGroups).
+enum class Products : std::uint8_t { kOne, kBatch, kGroups };
 
-  WgmmaOperands operands[kCapacity];
+// The most problems of a batch in one launch whose planes lie anywhere, and the most groups. With
+// them, the parameters stay within 32764 bytes and cost a launch little.
+inline constexpr int kBatchCapacity = 32;
+inline constexpr int kGroupCapacity = 1024;
+
+// A group that has rows.
+struct GroupRows {
+  std::int32_t begin;
+  std::int32_t end;
+  std::uint32_t first_tile;  // its first row of clusters' tiles; the groups' follow each other
+  std::int32_t product;      // of B and the bias
+};
+
+// A box of fewer rows than others, for tiles that have no more.
+struct ShortBox {
+  ptx::TensorMap rows;
+  std::uint32_t lines;
+};
+inline constexpr int kShortBoxes = 2;
+
+// Tiles are walked group by group, in a group in bands of rows, and in a band column by column.
+struct GroupTable {
+  std::uint32_t band;  // rows of tiles
+  std::uint32_t short_boxes;
+  ShortBox short_box[kShortBoxes];  // from the shortest
+  std::uint32_t count;
+  GroupRows rows[kGroupCapacity];  // in the order in which they are walked
+};
+struct NoGroups {};
+
+// The planes of a batch's problems are the entries of `operands`, or lie at equal distances, and
+// then entry 0 has maps of all. Groups have one entry, whose map of columns has all B.
+template <Products kOf>
+struct WgmmaParams : std::conditional_t<kOf == Products::kGroups, GroupTable, NoGroups> {
+  static constexpr bool kIsBatch = kOf == Products::kBatch;
+  static constexpr bool kIsGroups = kOf == Products::kGroups;
+  static constexpr bool kIsOne = kOf == Products::kOne;
+
+  WgmmaOperands operands[kIsBatch ? kBatchCapacity : 1];
   std::int64_t d_row_stride;  // elements
   std::int32_t m;             // rows
   std::int32_t n;             // columns
@@ -48,7 +84,8 @@ struct WgmmaParams {
   std::int32_t ahead;  // blocks of K of the one settled operand that are loaded
   ptx::CachePolicy column_policy;
 
-  // The batch: how many problems, and bytes from one to the next where distances are equal.
+  // The batch: how many problems, and bytes from one to the next where distances are equal. Groups
+  // count as one problem, and have a step of the bias.
   std::uint32_t problems;
   bool is_strided;
   bool stores_by_map;
@@ -68,13 +105,10 @@ struct WgmmaParams {
   bool writes_sums;  // f32, and nothing is to be applied
 };
 
-// The most problems of a batch in one launch: with them, the parameters stay within 32764 bytes and
-// cost a launch little.
-inline constexpr int kBatchCapacity = 32;
-
-using WgmmaGemmParams = WgmmaParams<1>;
-using WgmmaBatchParams = WgmmaParams<kBatchCapacity>;
-static_assert(sizeof(WgmmaBatchParams) <= 32764);
+using WgmmaGemmParams = WgmmaParams<Products::kOne>;
+using WgmmaBatchParams = WgmmaParams<Products::kBatch>;
+using WgmmaGroupParams = WgmmaParams<Products::kGroups>;
+static_assert(sizeof(WgmmaBatchParams) <= 32764 && sizeof(WgmmaGroupParams) <= 32764);
 
 }  // namespace GEMMD_BACKEND
 }  // namespace gemmd::hopper::half

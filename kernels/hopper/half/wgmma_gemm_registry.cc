@@ -7,8 +7,10 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "kernels/hopper/common/batch_steps.h"
 #include "kernels/hopper/common/frame.h"
 #include "kernels/hopper/common/operand_rules.h"
+#include "kernels/hopper/half/group_gemm_entries.h"
 #include "kernels/hopper/half/tiling_entry.h"
 #include "kernels/hopper/half/tilings.h"
 #include "kernels/hopper/half/wgmma_gemm_entries.h"
@@ -22,6 +24,8 @@ using hopper::Frame;
 
 static_assert(hopper::half::kWgmmaGemmVariants == hopper::half::kTilingCount,
               "BUILD.bazel names each tiling");
+static_assert(hopper::half::kGroupGemmVariants == hopper::half::TilingsWithGroups(),
+              "BUILD.bazel names each tiling that takes groups");
 
 // The rate at which one core emulates, with checks, which is that of kernels on mma.sync
 // (docs/lab/emulator.md): it ranks emulated kernels behind real ones.
@@ -68,6 +72,18 @@ class HopperGemmEntry final : public hopper::half::TilingEntry {
     // The id of kernels on mma.sync, which give the same bits: both add 16 products to the sum in
     // one step.
     return absl::StrCat("tensor-core-k16:", Name(problem.a.type), ":", Name(problem.accumulate));
+  }
+
+  bool TakesGroups(const Problem& problem, std::int64_t b_step) const override {
+    // Groups are of the kernel's rows, and B has a map of three dimensions.
+    const Frame frame = hopper::MakeFrame(problem, {});
+    return tiling().takes_groups && !frame.is_swapped && frame.rows.is_k_major &&
+           hopper::IsTensorStep(b_step);
+  }
+
+  absl::Status LaunchGroups(const Problem& problem, const Config& config, const RowGroups& groups,
+                            const Arguments& arguments, const LaunchTarget& target) const override {
+    return hopper::half::GroupGemmFor(target, index_)(problem, config, groups, arguments, target);
   }
 
  private:

@@ -29,11 +29,13 @@ struct Block : mma::Ring<Layout> {
   std::uint32_t clusters = ptx::GridSizeX() / Layout::kCluster;
 };
 
-// The corner of a block's tile and, in a batch, the number of its problem.
+// The corner of a block's tile, the number of its problem in a batch, or of its product in groups,
+// and the row at which the tile's problem or group ends.
 struct TileCorner {
   std::int32_t m;
   std::int32_t n;
   std::int32_t problem;
+  std::int32_t m_end;
 };
 
 template <class Params>
@@ -53,7 +55,7 @@ GEMMD_DEVICE const WgmmaOperands& OperandsOf(const Params& params, const TileCor
 }
 template <class Params>
 GEMMD_DEVICE std::int32_t DepthOf(const Params& params, const TileCorner& corner) {
-  return params.is_strided ? corner.problem : 0;
+  return Params::kIsGroups || params.is_strided ? corner.problem : 0;
 }
 
 // The tiles of a cluster: one of each wave, and every tile is some cluster's.
@@ -87,10 +89,45 @@ class TileWalk {
   std::uint32_t wave_ = 0;  // the wave's first tile
 };
 
+// The group of a row of tiles: the last that begins there or before.
+GEMMD_DEVICE const GroupRows& GroupAt(const GroupTable& groups, std::uint32_t tile_row) {
+  std::uint32_t first = 0;
+  std::uint32_t end = groups.count;
+  while (end - first > 1) {
+    const std::uint32_t middle = (first + end) / 2;
+    if (groups.rows[middle].first_tile <= tile_row) {
+      first = middle;
+    } else {
+      end = middle;
+    }
+  }
+  return groups.rows[first];
+}
+
+// The corner of a block's part of a cluster's tile of groups.
+template <class Layout, class Params>
+GEMMD_DEVICE TileCorner CornerInGroups(const Params& params, const Block<Layout>& block,
+                                       std::uint32_t tile) {
+  constexpr std::int32_t kRows = Layout::kClusterM * Layout::kTileM;
+  const std::uint32_t columns = params.raster.tiles_n;
+  const GroupRows& group = GroupAt(params, tile / columns);
+  tile -= group.first_tile * columns;
+  const std::uint32_t band = tile / (params.band * columns) * params.band;  // its first row
+  tile -= band * columns;
+  const auto tiles = static_cast<std::uint32_t>((group.end - group.begin + kRows - 1) / kRows);
+  const std::uint32_t rows = tiles - band < params.band ? tiles - band : params.band;
+  const std::uint32_t column = tile / rows;
+  const std::uint32_t row = (band + tile - column * rows) * Layout::kClusterM + block.rank_m;
+  return {group.begin + static_cast<std::int32_t>(row * Layout::kTileM),
+          static_cast<std::int32_t>((column * Layout::kClusterN + block.rank_n) * Layout::kTileN),
+          group.product, group.end};
+}
+
 // The corner of a block's part of a cluster's tile. The problems of a batch follow each other.
 template <class Layout, class Params>
 GEMMD_DEVICE TileCorner CornerOf(const Params& params, const Block<Layout>& block,
                                  std::uint32_t tile) {
+  if constexpr (Params::kIsGroups) return CornerInGroups(params, block, tile);
   std::uint32_t problem = 0;
   if constexpr (Params::kIsBatch) {
     const std::uint32_t tiles = params.raster.tiles_m * params.raster.tiles_n;
@@ -101,7 +138,7 @@ GEMMD_DEVICE TileCorner CornerOf(const Params& params, const Block<Layout>& bloc
   return {
       static_cast<std::int32_t>((at.row * Layout::kClusterM + block.rank_m) * Layout::kTileM),
       static_cast<std::int32_t>((at.column * Layout::kClusterN + block.rank_n) * Layout::kTileN),
-      static_cast<std::int32_t>(problem)};
+      static_cast<std::int32_t>(problem), params.m};
 }
 
 template <class Params>

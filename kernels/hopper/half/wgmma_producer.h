@@ -9,18 +9,19 @@ inline namespace GEMMD_BACKEND {
 
 // Loads this block's share of a tile: the whole of it, or a part that it multicasts to `mask`.
 // `line` is the tile's first row or column, `share` this block's part of what the cluster shares,
-// `depth` the problem's place in a map of a batch.
-template <class Tile, int kShares, bool kIsBatch>
+// `depth` its place in a map of three dimensions.
+template <class Tile, int kShares, bool kHasDepth>
 GEMMD_DEVICE void LoadOperand(ptx::SharedAddress to, const ptx::TensorMap* map, std::int32_t k,
                               std::int32_t line, std::int32_t depth, std::uint32_t share,
                               std::uint32_t mask, ptx::SharedAddress full,
                               ptx::CachePolicy policy) {
-  static_assert(kShares == 1 || !kIsBatch);
   const auto step = static_cast<std::int32_t>(share) * Tile::kShareStep;
   const ptx::SharedAddress offset = share * (Tile::kShareStep * kSpanBytes);
   const auto load = [&](ptx::SharedAddress at, std::int32_t x, std::int32_t y) {
-    if constexpr (kIsBatch) {
+    if constexpr (kHasDepth && kShares == 1) {
       ptx::TensorLoad3DCached(at, map, x, y, depth, full, policy);
+    } else if constexpr (kHasDepth) {
+      ptx::TensorLoad3DMulticastCached(at + offset, map, x, y + step, depth, full, mask, policy);
     } else if constexpr (kShares == 1) {
       ptx::TensorLoad2DCached(at, map, x, y, full, policy);
     } else {
@@ -47,27 +48,46 @@ GEMMD_DEVICE void PrefetchMaps(const Params& params, const Block<Layout>& block,
   if (params.stores_by_map) ptx::PrefetchTensorMap(&operands.d);
 }
 
+// The map that loads a tile's rows, and the bytes that a stage then gets.
+struct RowLoads {
+  const ptx::TensorMap* map;
+  std::uint32_t stage_bytes;
+};
+
+template <class Layout, class Params>
+GEMMD_DEVICE RowLoads RowLoadsOf(const Params& params, const TileCorner& corner) {
+  if constexpr (Params::kIsGroups) {
+    const auto rows = static_cast<std::uint32_t>(corner.m_end - corner.m);
+    for (std::uint32_t i = 0; i < params.short_boxes; ++i) {
+      const ShortBox& box = params.short_box[i];
+      if (rows > box.lines) continue;
+      return {&box.rows, params.stage_bytes - (params.box_rows - box.lines) * kSpanBytes};
+    }
+  }
+  return {&OperandsOf(params, corner).rows, params.stage_bytes};
+}
+
 // The loads of a block.
 template <class Layout, class Params>
 struct Loader {
   const Params& params;
   const Block<Layout>& block;
 
-  GEMMD_DEVICE void LoadRows(const TileCorner& corner, std::uint32_t stage,
+  GEMMD_DEVICE void LoadRows(const TileCorner& corner, const RowLoads& rows, std::uint32_t stage,
                              std::int32_t k_block) const {
     // Blocks with this one's rows lie kClusterM apart.
     const std::uint32_t mask = (Layout::kClusterN == 2 ? 1u | 1u << Layout::kClusterM : 1u)
                                << block.rank_m;
     LoadOperand<typename Layout::Rows, Layout::kClusterN, Params::kIsBatch>(
-        block.Stage(stage), &OperandsOf(params, corner).rows, k_block * params.k_step, corner.m,
-        DepthOf(params, corner), block.rank_n, mask, block.Full(stage), ptx::CachePolicy::kNormal);
+        block.Stage(stage), rows.map, k_block * params.k_step, corner.m, DepthOf(params, corner),
+        block.rank_n, mask, block.Full(stage), ptx::CachePolicy::kNormal);
   }
   GEMMD_DEVICE void LoadColumns(const TileCorner& corner, std::uint32_t stage,
                                 std::int32_t k_block) const {
     // Blocks with this one's columns lie side by side.
     const std::uint32_t mask = ((1u << Layout::kClusterM) - 1)
                                << (block.rank_n * Layout::kClusterM);
-    LoadOperand<typename Layout::Columns, Layout::kClusterM, Params::kIsBatch>(
+    LoadOperand<typename Layout::Columns, Layout::kClusterM, !Params::kIsOne>(
         block.Stage(stage) + Layout::Rows::kBytes, &OperandsOf(params, corner).columns,
         k_block * params.k_step, corner.n, DepthOf(params, corner), block.rank_m, mask,
         block.Full(stage), params.column_policy);
@@ -79,7 +99,7 @@ struct Loader {
     for (std::int32_t k_block = 0; k_block < count; ++k_block) {
       const auto stage = static_cast<std::uint32_t>(k_block);
       if (params.settled == SettledOperands::kRows) {
-        LoadRows(corner, stage, k_block);
+        LoadRows(corner, RowLoadsOf<Layout>(params, corner), stage, k_block);
       } else {
         LoadColumns(corner, stage, k_block);
       }
@@ -88,19 +108,19 @@ struct Loader {
 
   // The first pass through the ring, whose stages nobody has to give back. Those loaded ahead
   // are armed here: with a stage a consumer knows that the grid's turn has come.
-  GEMMD_DEVICE void FillRing(const TileCorner& corner, std::int32_t count,
+  GEMMD_DEVICE void FillRing(const TileCorner& corner, const RowLoads& rows, std::int32_t count,
                              std::int32_t ahead) const {
     bool has_rows = false;
     bool has_columns = false;
-    if constexpr (!Params::kIsBatch) {
+    if constexpr (Params::kIsOne) {
       has_rows = params.settled == SettledOperands::kRows;
       has_columns = params.settled == SettledOperands::kColumns;
     }
     GEMMD_NO_UNROLL
     for (std::int32_t k_block = 0; k_block < count; ++k_block) {
       const auto stage = static_cast<std::uint32_t>(k_block);
-      ptx::MbarrierArriveExpect(block.Full(stage), params.stage_bytes);
-      if (k_block >= ahead || !has_rows) LoadRows(corner, stage, k_block);
+      ptx::MbarrierArriveExpect(block.Full(stage), rows.stage_bytes);
+      if (k_block >= ahead || !has_rows) LoadRows(corner, rows, stage, k_block);
       if (k_block >= ahead || !has_columns) LoadColumns(corner, stage, k_block);
     }
   }
@@ -114,12 +134,13 @@ GEMMD_DEVICE void Produce(const Params& params, const Block<Layout>& block, Tile
   std::int32_t k_block = 0;  // the next to load
   if (walk.tile() < walk.end()) k_block = k_blocks < Layout::kStages ? k_blocks : Layout::kStages;
   std::int32_t ahead = 0;
-  if constexpr (!Params::kIsBatch) {
+  if constexpr (Params::kIsOne) {
     ahead = k_block < params.ahead ? k_block : params.ahead;
     loader.LoadAhead(corner, ahead);
   }
   if (params.settled != SettledOperands::kBoth) ptx::WaitForPrecedingGrid();
-  loader.FillRing(corner, k_block, ahead);
+  RowLoads rows = RowLoadsOf<Layout>(params, corner);
+  loader.FillRing(corner, rows, k_block, ahead);
   mma::RingPosition<Layout::kStages> at;
   at.parity = 1;  // every stage was empty to begin with
   at.Skip(static_cast<std::uint32_t>(k_block));
@@ -129,14 +150,17 @@ GEMMD_DEVICE void Produce(const Params& params, const Block<Layout>& block, Tile
     }
     for (; k_block < k_blocks; ++k_block) {
       ptx::MbarrierWait(block.Empty(at.stage), at.parity);
-      ptx::MbarrierArriveExpect(block.Full(at.stage), params.stage_bytes);
-      loader.LoadRows(corner, at.stage, k_block);
+      ptx::MbarrierArriveExpect(block.Full(at.stage), rows.stage_bytes);
+      loader.LoadRows(corner, rows, at.stage, k_block);
       loader.LoadColumns(corner, at.stage, k_block);
       at.Next();
     }
     k_block = 0;
     walk.Advance();
-    if (walk.tile() < walk.end()) corner = CornerOf(params, block, walk.tile());
+    if (walk.tile() < walk.end()) {
+      corner = CornerOf(params, block, walk.tile());
+      rows = RowLoadsOf<Layout>(params, corner);
+    }
   }
 }
 

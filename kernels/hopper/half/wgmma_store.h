@@ -142,25 +142,28 @@ GEMMD_DEVICE void StoreTile(const Params& params, const Consumer& me, Accumulato
       }
       const std::int32_t first_row = corner.m + i * 64 + static_cast<std::int32_t>(me.warp) * 16;
       const std::int32_t first_column = corner.n + c * Layout::kBoxColumns;
-      const bool is_inside = first_row < params.m && first_column < params.n;
+      const bool is_inside = first_row < corner.m_end && first_column < params.n;
       if constexpr (!Layout::kStoresByUnit) ptx::FenceProxyAsync();
       ptx::SyncWarp();
       const bool has_last_unit =
           !Layout::kStoresByUnit && is_ragged && first_column + Layout::kBoxColumns > params.n;
-      if (is_inside && (has_last_unit || is_unaligned)) {
+      // TMA would write the next group's rows.
+      const bool has_next_rows =
+          !Layout::kStoresByUnit && Params::kIsGroups && first_row + 16 > corner.m_end;
+      if (is_inside && (has_last_unit || is_unaligned || has_next_rows)) {
         StoreBoxByElement<Layout::kIsBoxSwizzled>(
             box,
             static_cast<std::uint16_t*>(DataOfD(params, corner)) + first_row * params.d_row_stride +
                 first_column,
-            params.d_row_stride, 16, Layout::kBoxColumns, params.m - first_row,
+            params.d_row_stride, 16, Layout::kBoxColumns, corner.m_end - first_row,
             params.n - first_column, me.lane, 32);
       } else if constexpr (Layout::kStoresByUnit) {
         if (is_inside) {
           StoreBoxByUnit<Layout>(box,
                                  static_cast<std::uint16_t*>(DataOfD(params, corner)) +
                                      first_row * params.d_row_stride + first_column,
-                                 params.d_row_stride, params.m - first_row, params.n - first_column,
-                                 me.lane);
+                                 params.d_row_stride, corner.m_end - first_row,
+                                 params.n - first_column, me.lane);
         }
       } else if (is_inside && me.lane == 0) {
         const ptx::TensorMap* const map = &OperandsOf(params, corner).d;

@@ -15,6 +15,13 @@ std::string Wrong(const Shape& shape, const emulator::Options& options) {
   return wrong.empty() ? "" : std::string(hopper::half::kTilings[kTiling].name) + ": " + wrong;
 }
 
+std::string WrongGroups(const Shape& shape, const emulator::Options& options) {
+  using Params = hopper::half::WgmmaGroupParams;
+  const std::string wrong =
+      RunDirect<hopper::half::kOne64x64, false, Params>(shape, options, options.seed == 2);
+  return wrong.empty() ? "" : "groups: " + wrong;
+}
+
 DeletionCheck Hopper() {
   return {
       {"kernels/hopper/half/wgmma_consumer.h", "kernels/hopper/half/wgmma_epilogue.h",
@@ -37,14 +44,14 @@ DeletionCheck Hopper() {
            "the emulator's wgmma.wait_group is for the product of the whole warpgroup"},
       },
       // Short boxes, pairs and drained stages, turns, pairs of one warpgroup, and the epilogue;
-      // whole and ragged lines of D, without TMA and with.
+      // whole and ragged lines of D, without TMA and with; groups.
       {RunOf(Wrong<hopper::half::kOne64x64>, {20, 264, 200}),
        RunOf(Wrong<hopper::half::kCoop128x256c2>, {260, 520, 330}),
        RunOf(Wrong<hopper::half::kPp128x192c2>, {300, 580, 200}),
        RunOf(Wrong<hopper::half::kOne64x128c2>, {150, 262, 650}),
        RunOf(Wrong<hopper::half::kOne64x128, true>, {70, 140, 580}),
        RunOf(Wrong<hopper::half::kOne64x64>, {20, 262, 70}),
-       RunOf(Wrong<hopper::half::kOne64x32>, {20, 262, 70})}};
+       RunOf(Wrong<hopper::half::kOne64x32>, {20, 262, 70}), RunOf(WrongGroups, {84, 136, 200})}};
 }
 DELETION_TEST(Hopper)
 

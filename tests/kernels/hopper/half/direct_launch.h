@@ -13,21 +13,43 @@
 namespace gemmd::testing {
 
 inline ptx::TensorMap HalfMap(const HalfMatrix& matrix, int box_columns, int box_rows,
-                              ptx::Swizzle swizzle) {
+                              ptx::Swizzle swizzle, int rank = 2) {
   ptx::TensorMapSpec spec;
+  spec.rank = rank;
   spec.base = matrix.data();
   spec.element = ptx::TensorElement::kF16;
   spec.size[0] = static_cast<std::uint64_t>(matrix.columns());
   spec.size[1] = static_cast<std::uint64_t>(matrix.rows());
   spec.stride_bytes[1] = static_cast<std::uint64_t>(matrix.leading_dimension()) * 2;
+  if (rank == 3) {
+    spec.size[2] = 1;
+    spec.stride_bytes[2] = spec.stride_bytes[1];
+  }
   spec.box[0] = static_cast<std::uint32_t>(box_columns);
   spec.box[1] = static_cast<std::uint32_t>(box_rows);
   spec.swizzle = swizzle;
   return *ptx::MakeTensorMap(spec);
 }
 
+// Splits the rows of a launch into two groups by one B, of which the first has few.
+template <class Layout>
+void SetGroups(const HalfMatrix& rows, hopper::half::WgmmaGroupParams* params) {
+  constexpr std::int32_t kFew = 5;
+  constexpr std::uint32_t kShort = 16;
+  params->band = 8;
+  params->count = 2;
+  params->rows[0] = {0, kFew, 0, 0};
+  params->rows[1] = {kFew, params->m, 1, 0};
+  const int left = params->m - kFew;
+  params->raster = hopper::MakeRaster(
+      1 + static_cast<std::uint32_t>((left + Layout::kTileM - 1) / Layout::kTileM),
+      params->raster.tiles_n, 8, hopper::RasterOrder::kRowGroups);
+  params->short_boxes = 1;
+  params->short_box[0] = {HalfMap(rows, 64, kShort, ptx::Swizzle::k128B), kShort};
+}
+
 // The report's message, "wrong bits", or nothing where D is right.
-template <int kTiling, bool kHasEpilogue>
+template <int kTiling, bool kHasEpilogue, class Params = hopper::half::WgmmaGemmParams>
 std::string RunDirect(const Shape& shape, const emulator::Options& options,
                       bool is_settled = false) {
   using Layout = hopper::half::WgmmaLayout<kTiling, ptx::Major::kK, ptx::Major::kK>;
@@ -41,7 +63,7 @@ std::string RunDirect(const Shape& shape, const emulator::Options& options,
   const HalfMatrix& columns = b;
   // The policy, of which none is 0, is set below.
   // NOLINTNEXTLINE(bugprone-invalid-enum-default-initialization)
-  hopper::half::WgmmaGemmParams params = {};
+  Params params = {};
   params.m = static_cast<std::int32_t>(rows.rows());
   params.n = static_cast<std::int32_t>(columns.rows());
   params.k = static_cast<std::int32_t>(shape.k);
@@ -66,8 +88,9 @@ std::string RunDirect(const Shape& shape, const emulator::Options& options,
   if (is_settled) params.settled = hopper::half::SettledOperands::kBoth;
   params.column_policy = ptx::CachePolicy::kNormal;
   params.operands[0].rows = HalfMap(rows, 64, box_rows, ptx::Swizzle::k128B);
-  params.operands[0].columns =
-      HalfMap(columns, 64, Layout::Columns::kBoxLines, ptx::Swizzle::k128B);
+  params.operands[0].columns = HalfMap(columns, 64, Layout::Columns::kBoxLines, ptx::Swizzle::k128B,
+                                       Params::kIsGroups ? 3 : 2);
+  if constexpr (Params::kIsGroups) SetGroups<Layout>(rows, &params);
   params.operands[0].d =
       HalfMap(d, Layout::kBoxColumns, 16,
               Layout::kIsBoxSwizzled ? ptx::Swizzle::k128B : ptx::Swizzle::kNone);
@@ -94,7 +117,7 @@ std::string RunDirect(const Shape& shape, const emulator::Options& options,
   request.buffers[0].settled = request.buffers[1].settled = is_settled;
   const emulator::Report report = emulator::Launch(request, options, [&] {
     hopper::half::WgmmaGemm<kTiling, hopper::F16Element, ptx::Major::kK, ptx::Major::kK,
-                            kHasEpilogue, hopper::half::WgmmaGemmParams>(params);
+                            kHasEpilogue, Params>(params);
   });
   if (!report.ok()) return report.message;
   const std::vector<std::uint16_t> expected =
