@@ -1,6 +1,6 @@
 #!/bin/bash
 # numpy.load() refuses what numpy.save() wrote of a float8_e5m2 array, and sliding_window_view() and as_strided() refuse
-# such an array: the type's code is '<f1', which NumPy does not understand. Of the other fp8 types it is '<V1'.
+# such an array: the type's code is '<f1', which NumPy does not understand. The other fp8 types have '<V1'.
 #
 # With float8_e4m3fn windows are of its type, and numpy.load() gives void elements, whose view() is the array again. A
 # program that was tried with E4M3 fails with E5M2.

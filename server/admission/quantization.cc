@@ -157,7 +157,10 @@ class Checker {
     const std::uint64_t rows = is_a_ ? vector : 1;
     const std::uint64_t columns = is_a_ ? 1 : vector;
     const bool is_tensor = scales().rows == 1 && scales().columns == 1;
-    if (!is_tensor && (scales().rows != rows || scales().columns != columns)) {
+    // The product says which way the vector of an operand that stays lies.
+    const bool is_vector = (scales().rows == rows && scales().columns == columns) ||
+                           (scales().rows == columns && scales().columns == rows);
+    if (!is_tensor && !is_vector) {
       return InvalidArgumentError(StrCat(
           field_, ".scales is ", scales().rows, " x ", scales().columns, "; it must be 1 x 1, or ",
           rows, " x ", columns,

@@ -16,7 +16,7 @@ import gemmd
 
 CASES = int(os.environ.get("GEMMD_RANDOM_CASES", "300"))
 BF16, E4M3, E5M2 = ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2
-# Of two factors and of what D may be; the first is the default.
+# Types of two factors, and those that D may have; the first is the default.
 TYPES = [
     ("f8", "f8", ["f8"]),
     ("f4", "f4", ["f4"]),
@@ -33,7 +33,7 @@ TYPES = [
 HALF_UNIT = {"float64": 2.0**-53, "float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8, "int32": 0}
 LARGEST = {"float64": 2.0**1023, "float32": 2.0**128, "float16": 65520, "bfloat16": 2.0**128, "int32": 2**31}
 LEAST = {"float64": 0, "float32": 2.0**-150, "float16": 2.0**-25, "bfloat16": 2.0**-134, "int32": 0}
-FORMS = ["int8-g32", "int4-g32-f16", "int4-g16-f16-zp", "mxfp4", "mxfp8-e4m3", "nvfp4"]
+FORMS = ["int8-g32", "int8-row", "int4-g32-f16", "int4-g16-f16-zp", "fp8-e4m3-row", "mxfp4", "mxfp8-e4m3", "nvfp4"]
 
 
 def chance(random, p):

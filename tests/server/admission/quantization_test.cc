@@ -268,10 +268,10 @@ const BadCall kBadCalls[] = {
        SetInt8(c);
        c->a->scales = Plane(DataType::kF32, 4, 1);
      }},
-    {"b.scales is 6 x 1; it must be 1 x 1, or 1 x 6: one for each column of op(b)",
+    {"b.scales is 5 x 1; it must be 1 x 1, or 1 x 6: one for each column of op(b)",
      [](MatmulCall* c) {
        SetInt8(c);
-       c->b->scales = Plane(DataType::kF32, 6, 1);
+       c->b->scales = Plane(DataType::kF32, 5, 1);
      }},
     // Layouts.
     {"a.scales is 5 x 5; it must be 128 x 8: the data are 5 x 70, in blocks of 1 x 16, in whole "

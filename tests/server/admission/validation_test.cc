@@ -169,13 +169,13 @@ INSTANTIATE_TEST_SUITE_P(
                 },
                 kInvalid,
                 "a.scales is 3 x 1; it must be 1 x 1, or 4 x 1: one for each row of op(a)"},
-        BadCall{"ScalesAcross",
+        BadCall{"ScalesOfOtherLines",
                 [](MatmulCall* c) {
                   Quantize(c, DataType::kFp8E4M3);
-                  c->b->scales = Plane(DataType::kF32, 5, 1);
+                  c->b->scales = Plane(DataType::kF32, 4, 1);
                 },
                 kInvalid,
-                "b.scales is 5 x 1; it must be 1 x 1, or 1 x 5: one for each column of op(b)"},
+                "b.scales is 4 x 1; it must be 1 x 1, or 1 x 5: one for each column of op(b)"},
         BadCall{"LayoutOfScales",
                 [](MatmulCall* c) {
                   Quantize(c, DataType::kInt8);
