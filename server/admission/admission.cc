@@ -51,6 +51,7 @@ void FillReceipt(const MatmulCall& call, const Completion& completion, Job* job)
   receipt.n = problem.n;
   receipt.k = problem.k;
   receipt.products = static_cast<std::uint64_t>(job->work.stack.count);
+  receipt.are_groups = job->work.stack.has_groups();
   receipt.types = TypesOf(problem);
   receipt.device = completion.device->traits().name;
   receipt.kernel = plan.kernel->traits().name;

@@ -43,6 +43,7 @@ struct Offer {
   Problem problem;  // as it would be placed there
   Plan plan;
   std::shared_ptr<const std::map<std::int64_t, Plan>> plans;  // of groups, see DeviceWork
+  bool groups_go_together = false;                            // the same
   Footprint footprint;
   Cost cost;
 };

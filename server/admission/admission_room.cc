@@ -44,14 +44,55 @@ MemoryBytes Sum(const MemoryBytes& x, const MemoryBytes& y) {
   return {x.device + y.device, x.small + y.small, x.large + y.large, x.ordinary + y.ordinary};
 }
 
-// The plan of the problem; of groups that of the largest, with the time of all. Sets the offer's
-// plans of groups.
+// Groups begin at any row of what stays: on a device with memory of its own each row has to be a
+// line there.
+absl::Status CheckRowsThatStay(const Device& device, const Problem& problem,
+                               const Residency& residency) {
+  const bool a_stays = residency[WorkPlane::kA];
+  const bool c_stays = residency[WorkPlane::kC];
+  if (device.uses_host_memory() || !(a_stays || c_stays || residency.d)) return absl::OkStatus();
+  const Problem row = device.Landed(PanelProblem(problem, {0, 1, 0, problem.n}));
+  const bool lies_by_rows = row.m == 1 && (!a_stays || row.a_is_k_major()) &&
+                            (!c_stays || row.c.order == Order::kRowMajor);
+  if (lies_by_rows && problem.a_scaling == Scaling::kNone) return absl::OkStatus();
+  const absl::string_view stays = a_stays   ? "a is resident"
+                                  : c_stays ? "c is resident"
+                                            : "keep_result is set";
+  return absl::FailedPreconditionError(
+      absl::StrCat(stays, ", and batch.row_ends is set: groups begin at rows, which on ",
+                   device.traits().name, " do not lie as lines of ", Name(problem.a.type),
+                   "; let a, c and d travel with the request"));
+}
+
+// Returns a plan for all groups in one launch, if one is predicted to take no longer than their
+// own plans.
+std::optional<Plan> PlanTogether(const PlanMemo& memo, const Device& device, const Stack& stack,
+                                 const std::string& kernel, const Offer& offer, double own_us) {
+  if (!device.takes_groups() || stack.strides[WorkPlane::kB] == 0) return std::nullopt;
+  const std::string& numerics_id = offer.plans->begin()->second.numerics_id;
+  for (const auto& [rows, plan] : *offer.plans) {
+    if (plan.numerics_id != numerics_id) return std::nullopt;
+  }
+  const Problem landed = device.Landed(offer.problem);
+  const RowGroups groups = {*stack.row_ends,
+                            static_cast<std::int64_t>(ElementBytes(
+                                landed.b, landed.b.outer() * landed.b.leading_dimension)),
+                            0};
+  std::optional<Plan> plan =
+      memo.SelectForGroups(landed, groups, device.traits(), kernel, numerics_id);
+  if (plan.has_value() && plan->predicted_us > own_us) return std::nullopt;
+  return plan;
+}
+
+// The plan of the problem; of groups that of the largest, or of all together. Sets what else the
+// offer says of groups.
 absl::StatusOr<Plan> SelectPlan(PlanMemo* memo, const Device& device, const Stack& stack,
                                 const std::string& kernel, Offer* offer) {
   const auto select = [&](const Problem& problem) {
     return memo->Select(device.Landed(problem), device.traits(), kernel);
   };
   if (!stack.has_groups()) return select(offer->problem);
+  offer->groups_go_together = false;
   auto plans = std::make_shared<std::map<std::int64_t, Plan>>();
   double us = 0;
   for (std::int64_t i = 0; i < stack.count; ++i) {
@@ -67,6 +108,10 @@ absl::StatusOr<Plan> SelectPlan(PlanMemo* memo, const Device& device, const Stac
   }
   Plan largest = plans->rbegin()->second;
   offer->plans = std::move(plans);
+  if (std::optional<Plan> all = PlanTogether(*memo, device, stack, kernel, *offer, us)) {
+    offer->groups_go_together = true;
+    return *std::move(all);
+  }
   largest.predicted_us = us;
   return largest;
 }
@@ -140,6 +185,7 @@ absl::StatusOr<std::unique_ptr<AdmittedMatmul>> Admission::TryDevice(const Serve
   job.work.stack = resolved.stack;
   job.work.plan = std::move(offer->plan);
   job.work.plans = std::move(offer->plans);
+  job.work.groups_go_together = offer->groups_go_together;
   Receipt* const receipt = &job.receipt;
   absl::Status status = WithRoom(&device, receipt, [&] {
     absl::StatusOr<ResidentOperands::Placed> placed =
@@ -245,10 +291,13 @@ absl::StatusOr<Offer> Admission::OfferOf(const ServedDevice& served,
   Residency residency = resolved.residents.residency(device);
   residency.d = call.keep_result.has_value() && !device.uses_host_memory();
   if (resolved.stack.has_groups()) {
+    if (absl::Status s = CheckRowsThatStay(device, problem, residency); !s.ok()) return s;
     DeviceWork grouped;
     grouped.problem = problem;
     grouped.stack = resolved.stack;
+    grouped.plan = *plan;
     grouped.plans = offer.plans;
+    grouped.groups_go_together = offer.groups_go_together;
     offer.footprint = device.GroupsFootprintOf(grouped, residency);
   } else if (resolved.stack.is_one()) {
     offer.footprint = device.FootprintOf(problem, *plan, residency);

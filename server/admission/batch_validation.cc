@@ -107,13 +107,6 @@ absl::Status CheckGroups(const MatmulCall& call, const Problem& problem) {
     return InvalidArgumentError(
         "output_order is column_major, and batch.row_ends is set: it must be row_major");
   }
-  for (const OperandName name : {OperandName::kA, OperandName::kC}) {
-    if (!call.operand(name).has_value() || call.operand(name)->source != Source::kResident)
-      continue;
-    return absl::UnimplementedError(StrCat(Name(name),
-                                           " is a resident operand, and batch.row_ends "
-                                           "is set: send its rows with the request"));
-  }
   const bool lies_apart = problem.a_scaling.has_scales && problem.a_scaling.block_k != kWhole &&
                           problem.a_scaling.order != ScaleOrder::kAlongK;
   if (PanelRowStep(problem) == 1 && !lies_apart) return absl::OkStatus();
@@ -175,9 +168,10 @@ absl::StatusOr<Stack> ValidateBatch(const MatmulCall& call, const Problem& probl
   const absl::StatusOr<std::uint64_t> output_stride = CheckOutputStride(call, problem.d);
   if (!output_stride.ok()) return output_stride.status();
   if (batch.count == 1) return stack;
-  if (call.keep_result.has_value()) {
-    return absl::UnimplementedError(
-        StrCat("keep_result is set, and batch.count is ", batch.count, ": it must be 1"));
+  if (call.keep_result.has_value() && !has_groups) {
+    return absl::UnimplementedError(StrCat("keep_result is set, and batch.count is ", batch.count,
+                                           ": it must be 1, or "
+                                           "batch.row_ends set"));
   }
   for (const StridedOperand& operand : operands) {
     if (operand.spec.has_value() && operand.spec->k_order != nullptr) {

@@ -94,7 +94,9 @@ class Device {
   // once.
   virtual Footprint StackFootprintOf(const Problem& problem, const Stack& stack, const Plan& plan,
                                      const Residency& resident) const;
-  // As that, for groups: their buffers are not there yet.
+  // If true, a launch may be of groups. Otherwise they are submitted as works of their own.
+  virtual bool takes_groups() const { return false; }
+  // As StackFootprintOf(), for groups: their buffers are not there yet.
   virtual Footprint GroupsFootprintOf(const DeviceWork& grouped, const Residency& resident) const;
 
   // Host memory that the device takes one plane of an operand from, or writes D into; bytes

@@ -71,8 +71,10 @@ struct DeviceWork {
   Stack stack;
   Plan plan;  // chosen for the problem as it lands on this device; predicted for all products
   // Where the stack has groups, the plan for each number of rows that one has: so few that many
-  // groups hold no more than their rows do. `plan` is then the largest one's, with the time of all.
+  // groups hold no more than their rows do. `plan` is then the largest one's, with the time of all,
   std::shared_ptr<const std::map<std::int64_t, Plan>> plans;
+  // or one by which a launch takes all of them (Kernel::LaunchGroups()), with the same bits.
+  bool groups_go_together = false;
   HostBuffers buffers;
   ResidentPlanes resident;
   // Works with the same number, 0 excepted, have the same B, with all that scales it, and the same

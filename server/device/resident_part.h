@@ -36,4 +36,22 @@ class ResidentPart final : public ResidentOperand {
   const Place place_;
 };
 
+// Rows of a D that stays.
+class ResidentResultPart final : public ResidentResult {
+ public:
+  // The rows begin `offset` bytes into it.
+  ResidentResultPart(std::shared_ptr<ResidentResult> plane, std::uint64_t offset)
+      : plane_(std::move(plane)), offset_(offset) {}
+
+  void* memory() const override { return static_cast<char*>(plane_->memory()) + offset_; }
+  const void* data() const override { return memory(); }
+  const MatrixLayout& layout() const override { return plane_->layout(); }
+  std::uint64_t size_bytes() const override { return 0; }
+  const ResidentOperand& whole() const override { return plane_->whole(); }
+
+ private:
+  const std::shared_ptr<ResidentResult> plane_;  // perhaps a part itself
+  const std::uint64_t offset_;
+};
+
 }  // namespace gemmd

@@ -42,6 +42,22 @@ ProductPlace PlaceOfRows(const Problem& problem, std::int64_t begin, std::int64_
   return place;
 }
 
+// Moves what stays of A, C and D to a row: of groups these are row by row there.
+void MoveToRow(std::int64_t row, const PanelOffsets& offsets, ResidentPlanes* resident) {
+  const auto bytes = [row](const ResidentOperand& stays) {
+    return ElementBytes(stays.layout(), row * stays.layout().leading_dimension);
+  };
+  for (const WorkPlane plane : {WorkPlane::kA, WorkPlane::kC}) {
+    std::shared_ptr<const ResidentOperand>& stays = (*resident)[plane];
+    if (stays == nullptr) continue;
+    stays = std::make_shared<const ResidentPart>(
+        stays, ResidentPart::Place{bytes(*stays), 0, offsets[plane]});
+  }
+  if (resident->d != nullptr) {
+    resident->d = std::make_shared<ResidentResultPart>(resident->d, bytes(*resident->d));
+  }
+}
+
 // The work with the problem and the host's planes of the place; D stays as it is.
 DeviceWork At(const DeviceWork& work, const ProductPlace& place) {
   DeviceWork at = work;
@@ -113,12 +129,13 @@ std::int64_t RowsOf(const Problem& problem, const Stack& stack) {
   return stack.has_groups() ? problem.m : stack.count * problem.m;
 }
 
-ProductPlace PlaceOf(const Problem& problem, const Stack& stack, std::int64_t product) {
+ProductPlace PlaceOf(const Problem& problem, const Stack& stack, std::int64_t begin,
+                     std::int64_t end) {
   ProductPlace place{problem, {}};
   if (stack.has_groups()) {
-    place = PlaceOfRows(problem, stack.row_begin(product), stack.row_end(product));
+    place = PlaceOfRows(problem, stack.row_begin(begin), stack.row_end(end - 1));
   }
-  const auto index = static_cast<std::uint64_t>(product);
+  const auto index = static_cast<std::uint64_t>(begin);
   for (const WorkPlane plane : kWorkPlanes) {
     if (HasPlane(problem, plane)) {
       place.offsets[plane] += index * StrideBytes(problem, stack, plane);
@@ -130,11 +147,20 @@ ProductPlace PlaceOf(const Problem& problem, const Stack& stack, std::int64_t pr
 
 DeviceWork PartOf(const DeviceWork& stacked, std::int64_t begin, std::int64_t end) {
   const Stack& stack = stacked.stack;
-  const ProductPlace place = PlaceOf(stacked.problem, stack, begin);
+  const ProductPlace place = PlaceOf(stacked.problem, stack, begin, end);
   const auto first = static_cast<std::uint64_t>(begin);
   const bool is_one = end - begin == 1;
   DeviceWork part = At(stacked, place);
   part.stack.count = end - begin;
+  if (stack.has_groups()) {
+    auto ends = std::make_shared<std::vector<std::int64_t>>();
+    ends->reserve(static_cast<std::size_t>(end - begin));
+    for (std::int64_t i = begin; i < end; ++i) {
+      ends->push_back(stack.row_end(i) - stack.row_begin(begin));
+    }
+    part.stack.row_ends = std::move(ends);
+  }
+  if (stack.has_groups()) MoveToRow(stack.row_begin(begin), place.offsets, &part.resident);
   for (const WorkPlane plane : kWorkPlanes) {
     std::shared_ptr<const ResidentOperand>& stays = part.resident[plane];
     if (stays == nullptr || stays->step_bytes() == 0) continue;
@@ -142,11 +168,13 @@ DeviceWork PartOf(const DeviceWork& stacked, std::int64_t begin, std::int64_t en
     stays = std::make_shared<const ResidentPart>(
         stays, ResidentPart::Place{first * step, is_one ? 0 : step, place.offsets[plane]});
   }
-  if (stack.has_groups()) {
+  if (stack.has_groups() && is_one) {
     part.plan = stacked.plans->at(part.problem.m);
     part.plans = nullptr;
+    part.groups_go_together = false;
   } else {
-    part.plan.predicted_us *= static_cast<double>(end - begin) / static_cast<double>(stack.count);
+    part.plan.predicted_us *= static_cast<double>(RowsOf(part.problem, part.stack)) /
+                              static_cast<double>(RowsOf(stacked.problem, stack));
   }
   part.buffers.d =
       PartOf(stacked.buffers.d, place.offsets.d, ResultOf(part.problem, part.stack).size_bytes());

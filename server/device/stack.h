@@ -64,16 +64,21 @@ std::uint64_t ProductBytes(const Problem& problem, const Stack& stack);
 // Bytes [offset, offset + bytes) of the buffer. REQUIRES: it has them.
 HostBuffer PartOf(const HostBuffer& buffer, std::uint64_t offset, std::uint64_t bytes);
 
-// One product as a problem of its own, which has no rows where its group has none, and bytes from
-// the start of each plane to its own.
+// A product as a problem of its own, which has no rows where its group has none, and bytes from the
+// start of each plane to its own.
 struct ProductPlace {
   Problem problem;
   PanelOffsets offsets;
 };
-ProductPlace PlaceOf(const Problem& problem, const Stack& stack, std::int64_t product);
+// The first of products [begin, end), or of groups the problem with the rows of all of them.
+ProductPlace PlaceOf(const Problem& problem, const Stack& stack, std::int64_t begin,
+                     std::int64_t end);
+inline ProductPlace PlaceOf(const Problem& problem, const Stack& stack, std::int64_t product) {
+  return PlaceOf(problem, stack, product, product + 1);
+}
 
-// Products [begin, end) of the stack, as a work. REQUIRES: 0 <= begin < end <= count; of groups,
-// one that has rows.
+// Products [begin, end) of the stack, as a work. REQUIRES: 0 <= begin < end <= count; groups have
+// rows.
 DeviceWork PartOf(const DeviceWork& stacked, std::int64_t begin, std::int64_t end);
 // As PartOf(), each product that has rows as a work of its own.
 std::vector<DeviceWork> ProductsOf(const DeviceWork& stacked, std::int64_t begin, std::int64_t end);

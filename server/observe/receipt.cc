@@ -76,8 +76,11 @@ std::string TypesOf(const Problem& problem) {
 }
 
 std::string ShapeOf(const Receipt& receipt) {
-  const std::string shape = absl::StrCat(receipt.m, "x", receipt.n, "x", receipt.k);
-  return receipt.products == 1 ? shape : absl::StrCat(receipt.products, "*", shape);
+  const std::string rows =
+      receipt.are_groups ? absl::StrCat(receipt.m, "/", receipt.products) : absl::StrCat(receipt.m);
+  const std::string shape = absl::StrCat(rows, "x", receipt.n, "x", receipt.k);
+  const bool is_one = receipt.products == 1 || receipt.are_groups;
+  return is_one ? shape : absl::StrCat(receipt.products, "*", shape);
 }
 
 std::string TraceparentOf(const Receipt& receipt) {

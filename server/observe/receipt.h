@@ -71,6 +71,7 @@ struct Receipt {
   std::uint64_t connection = 0;  // as MatmulCall has it
   TraceOrigin trace;
   std::uint64_t products = 1;  // of that problem
+  bool are_groups = false;     // M is all rows, which the products share out
   double flops = 0;            // of this request
   double batch_flops = 0;      // of the launch it was part of
   std::uint64_t payload_bytes_in = 0;
@@ -93,7 +94,8 @@ struct Receipt {
 // of A, B and D with how each operand is scaled: "bf16,int4(f16/1x32+zp)->bf16".
 std::string TypesOf(const Problem& problem);
 
-// "64x4096x1024": M, N and K; "50*16x16x16" of 50 products.
+// "64x4096x1024": M, N and K; "50*16x16x16" of 50 products; "64/8x4096x1024" of 64 rows in 8
+// groups.
 std::string ShapeOf(const Receipt& receipt);
 
 // As the caller sent it; empty: it sent none.

@@ -116,7 +116,9 @@ DeviceLaunch Scheduler::MakeLaunch(Launched* launched, std::vector<Job*>* others
   }
   if (turn.form == BatchForm::kGroup) return DeviceLaunch::Group(std::move(works));
   const Stack& stack = works.front().stack;
-  if (stack.has_groups() || (!stack.is_one() && !device_->takes_stacks())) {
+  const bool goes_together =
+      stack.has_groups() ? device_->takes_groups() : stack.is_one() || device_->takes_stacks();
+  if (!goes_together) {
     return DeviceLaunch::Group(ProductsOf(works.front(), 0, stack.count));
   }
   return {std::move(works.front())};

@@ -1,6 +1,8 @@
 #include "server/device/cuda/cuda_device.h"
 
 #include <algorithm>
+#include <limits>
+#include <optional>
 #include <utility>
 
 #include "base/math.h"
@@ -149,8 +151,15 @@ Footprint CudaDevice::FootprintOf(const Problem& problem, const Plan& plan,
 
 Footprint CudaDevice::GroupsFootprintOf(const DeviceWork& grouped,
                                         const Residency& resident) const {
+  const std::uint64_t kept_bytes =
+      resident.d ? ResidentBytes(KeptLayout(grouped.problem.d)) : std::uint64_t{0};
   // Those of a slice are under way together. As launches of a stack they find room or wait, so half
   // of the memory will do where they take more.
+  if (const std::optional<GroupCut> cut =
+          queue_->GroupLaunchesOf(grouped, resident, std::numeric_limits<double>::infinity())) {
+    return {std::min(cut->all_bytes, std::max(cut->most_bytes, options_.memory_bytes / 2)), 0,
+            kept_bytes};
+  }
   std::uint64_t all = 0;
   std::uint64_t most = 0;
   for (const DeviceWork& each : ProductsOf(grouped, 0, grouped.stack.count)) {
@@ -159,7 +168,7 @@ Footprint CudaDevice::GroupsFootprintOf(const DeviceWork& grouped,
     all += bytes;
     most = std::max(most, bytes);
   }
-  return {std::min(all, std::max(most, options_.memory_bytes / 2)), 0, 0};
+  return {std::min(all, std::max(most, options_.memory_bytes / 2)), 0, kept_bytes};
 }
 
 Footprint CudaDevice::StackFootprintOf(const Problem& problem, const Stack& stack, const Plan& plan,

@@ -80,6 +80,7 @@ class CudaDevice final : public Device {
   // One computes while the next one's rows arrive.
   int busy_in_flight() const override { return std::min(2, options_.in_flight); }
   bool takes_stacks() const override { return true; }
+  bool takes_groups() const override { return true; }
   BatchForm FormOf(const DeviceWork& work) const override { return queue_->FormOf(work); }
   std::shared_ptr<SlicedWork> Cut(const DeviceWork& work, double slice_us) override {
     return queue_->Cut(work, slice_us);

@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/math.h"
 #include "base/time/units.h"
 #include "gtest/gtest.h"
 #include "server/admission/admission.h"
@@ -155,7 +156,8 @@ class Client {
     }
     const auto send = [&](OperandName name, const Factor& factor) {
       if (!factor.handle.empty()) return;
-      const absl::string_view piece(reinterpret_cast<const char*>(factor.matrix.data()), kBytes);
+      const absl::string_view piece(reinterpret_cast<const char*>(factor.matrix.data()),
+                                    factor.matrix.size() * sizeof(float));
       const absl::Status s = (*admitted)->payload().Receive(
           {name, PlaneName::kData, 0, absl::MakeConstSpan(&piece, 1)});
       EXPECT_TRUE(s.ok()) << s;
@@ -284,6 +286,50 @@ TEST(KeptResults, AChainCrossesNothing) {
     EXPECT_TRUE(client.Release(b.handle).ok());
     EXPECT_TRUE(server.IsEmpty());
   }
+}
+
+// Groups share a block where their matrices begin at multiples of 256 bytes, which 3,200 are not.
+TEST(KeptResults, GroupsOfAChainCopyTheirWeightsAlone) {
+  Server server(1);
+  Client client(&server, "a");
+  std::mt19937 random(1);
+  const Factor a{RandomMatrix(&random), {}};
+  const MatmulOutcome x = client.Multiply(a, a, true);
+  ASSERT_TRUE(x.status.ok()) << x.status;
+  const Matrix rows = Product(a.matrix, a.matrix);
+  for (const std::int64_t n : {16, 20}) {
+    Factor weights{RandomMatrix(&random), {}};
+    weights.matrix.resize(static_cast<std::size_t>(2 * kSize * n));
+    const Factor before{{}, x.handle};
+    MatmulCall call = client.CallOf(before, weights, true);
+    call.b->data = {DataType::kF32, kSize, static_cast<std::uint64_t>(n), Order::kRowMajor, 0};
+    call.batch = BatchSpec{2, 0, static_cast<std::uint64_t>(kSize * n), 0, 0, 0, {10, kSize}};
+    const MatmulOutcome d = client.Begin(call, before, weights).get();
+    ASSERT_TRUE(d.status.ok()) << d.status;
+    // A block's planes begin at multiples of 256 bytes, and are one copy.
+    const std::uint64_t each = RoundUp(static_cast<std::uint64_t>(kSize * n) * sizeof(float), 256);
+    EXPECT_EQ(d.receipt.copied_bytes_in, 2 * each);
+    EXPECT_EQ(d.receipt.copied_bytes_out, 0u);
+    Matrix expected(kSize * n);
+    for (std::int64_t i = 0; i < kSize; ++i) {
+      for (std::int64_t k = 0; k < kSize; ++k) {
+        for (std::int64_t j = 0; j < n; ++j) {
+          expected[i * n + j] +=
+              rows[i * kSize + k] * weights.matrix[((i < 10 ? 0 : kSize) + k) * n + j];
+        }
+      }
+    }
+    EXPECT_EQ(*client.Get(d.handle), expected);
+    EXPECT_TRUE(client.Release(d.handle).ok());
+    // A row of A's transpose is no line.
+    call.transpose_a = true;
+    EXPECT_EQ(client.Begin(call, before, weights).get().status,
+              absl::FailedPreconditionError(
+                  "a is resident, and batch.row_ends is set: groups begin at rows, which on cuda:0 "
+                  "do not lie as lines of f32; let a, c and d travel with the request"));
+  }
+  EXPECT_TRUE(client.Release(x.handle).ok());
+  EXPECT_TRUE(server.IsEmpty());
 }
 
 // Ten matrices' room: leased results go to the host, and come back where they are used.

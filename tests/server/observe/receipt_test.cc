@@ -32,6 +32,18 @@ std::vector<TimeNs> MomentByMoment(const Receipt& receipt) {
   return exposed;
 }
 
+TEST(ShapeOf, TellsProductsFromGroups) {
+  Receipt receipt;
+  receipt.m = 64;
+  receipt.n = 4096;
+  receipt.k = 1024;
+  EXPECT_EQ(ShapeOf(receipt), "64x4096x1024");
+  receipt.products = 8;
+  EXPECT_EQ(ShapeOf(receipt), "8*64x4096x1024");
+  receipt.are_groups = true;
+  EXPECT_EQ(ShapeOf(receipt), "64/8x4096x1024");
+}
+
 TEST(Attribution, ChargesEachMomentOnce) {
   Receipt receipt;
   receipt.arrival = 100;

@@ -19,8 +19,9 @@ class ReferenceKernel : public Kernel {
 
   // Launches so far, by all threads.
   int launches() const { return launches_; }
-  // Calls of LaunchBatch().
+  // Calls of LaunchBatch(), and of LaunchGroups().
   int batches() const { return batches_; }
+  int groups() const { return groups_; }
 
   std::string UnavailableReason(const DeviceTraits& device) const override {
     return device.kind == DeviceKind::kCuda ? "" : "runs on a CUDA device";
@@ -59,6 +60,40 @@ class ReferenceKernel : public Kernel {
     return Kernel::LaunchBatch(problem, config, batch, target);
   }
 
+  bool TakesGroups(const Problem& problem, std::int64_t b_step) const override {
+    return problem.d.order == Order::kRowMajor && problem.a_is_k_major() && b_step > 0;
+  }
+
+  absl::Status LaunchGroups(const Problem& problem, const Config& config, const RowGroups& groups,
+                            const Arguments& arguments, const LaunchTarget& target) const override {
+    ++groups_;
+    std::int64_t begin = 0;
+    for (std::size_t i = 0; i < groups.row_ends.size(); ++i) {
+      Problem own = problem;
+      own.m = groups.row_ends[i] - begin;
+      own.a.rows = own.c.rows = own.d.rows = own.m;
+      Arguments at = arguments;
+      const auto move = [](auto* plane, std::int64_t bytes) {
+        return plane == nullptr
+                   ? plane
+                   : reinterpret_cast<decltype(plane)>(reinterpret_cast<std::uintptr_t>(plane) +
+                                                       static_cast<std::uintptr_t>(bytes));
+      };
+      const auto lines = [&](const MatrixLayout& layout) {
+        return begin * layout.leading_dimension * SizeBits(layout.type) / 8;
+      };
+      at.a = move(at.a, lines(problem.a));
+      at.c = move(at.c, lines(problem.c));
+      at.d = move(at.d, lines(problem.d));
+      at.b = move(at.b, static_cast<std::int64_t>(i) * groups.b_step);
+      at.bias = move(at.bias, static_cast<std::int64_t>(i) * groups.bias_step);
+      begin = groups.row_ends[i];
+      if (own.m == 0) continue;
+      if (absl::Status s = Launch(own, config, at, target); !s.ok()) return s;
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Launch(const Problem& problem, const Config& config, const Arguments& arguments,
                       const LaunchTarget&) const override {
     ++launches_;
@@ -81,6 +116,7 @@ class ReferenceKernel : public Kernel {
  private:
   mutable std::atomic<int> launches_{0};
   mutable std::atomic<int> batches_{0};
+  mutable std::atomic<int> groups_{0};
 };
 
 }  // namespace gemmd::testing

@@ -26,6 +26,41 @@ PlaneRect PieceOf(const PreparedWork& prepared, WorkPlane plane, int begin, int 
   return rect;
 }
 
+// The launch of groups: of all at once, or of one after another, each by its plan.
+CudaBackend::LaunchFunction LaunchOfGroups(const DeviceWork& grouped, const StackBlock& layout,
+                                           char* block) {
+  const Stack& stack = grouped.stack;
+  if (grouped.groups_go_together) {
+    return [plan = grouped.plan, problem = layout.landed, row_ends = stack.row_ends,
+            groups = layout.GroupsOf(grouped),
+            arguments = layout.ArgumentsOfProduct(grouped, block, 0)](const LaunchTarget& target) {
+      return plan.kernel->LaunchGroups(problem, plan.config, groups, arguments, target);
+    };
+  }
+  std::vector<StackBlock::Group> groups;
+  for (std::int64_t i = 0; i < stack.count; ++i) {
+    if (stack.row_begin(i) != stack.row_end(i)) groups.push_back(layout.GroupOf(grouped, block, i));
+  }
+  return [plans = grouped.plans, groups = std::move(groups)](const LaunchTarget& target) {
+    for (const StackBlock::Group& group : groups) {
+      const Plan& plan = *group.plan;
+      absl::Status status = plan.kernel->Launch(group.landed, plan.config, group.arguments, target);
+      if (!status.ok()) return status;
+    }
+    return absl::OkStatus();
+  };
+}
+
+// The launch of all products of a stack.
+CudaBackend::LaunchFunction LaunchOf(const DeviceWork& stacked, const StackBlock& layout,
+                                     char* block) {
+  if (stacked.stack.has_groups()) return LaunchOfGroups(stacked, layout, block);
+  return [kernel = stacked.plan.kernel, config = stacked.plan.config, problem = layout.landed,
+          batch = layout.arguments(stacked, block)](const LaunchTarget& target) {
+    return kernel->LaunchBatch(problem, config, batch, target);
+  };
+}
+
 }  // namespace
 
 PiecesAhead CutIntoPieces(const PreparedWork& prepared, std::uint64_t panel_bytes) {
@@ -51,11 +86,15 @@ IssuedWork LargeIssuer::IssueStack(const DeviceWork& stacked, const StackBlock& 
                                    CudaSlot* slot, StagingRing* ring) const {
   CudaCommands commands(backend_, slot);
   IssuedWork issued;
-  auto* block = static_cast<char*>(commands.Allocate(layout.total_bytes, streams_.copy_in));
-  if (block == nullptr) {
-    issued.status = commands.TakeStatus();
-    return issued;
+  char* block = nullptr;
+  if (layout.total_bytes != 0) {
+    block = static_cast<char*>(commands.Allocate(layout.total_bytes, streams_.copy_in));
+    if (block == nullptr) {
+      issued.status = commands.TakeStatus();
+      return issued;
+    }
   }
+  AwaitKept(stacked, {streams_.compute}, &commands);
   const CudaEvent begin = commands.Mark(streams_.copy_in);
   for (const WorkPlane plane : kWorkPlanes) {
     const std::optional<StackPlane>& own = layout.planes[plane];
@@ -68,22 +107,19 @@ IssuedWork LargeIssuer::IssueStack(const DeviceWork& stacked, const StackBlock& 
 
   commands.Wait(streams_.compute, landed);
   const CudaEvent compute_begin = commands.Mark(streams_.compute);
-  commands.Launch(
-      [kernel = stacked.plan.kernel, config = stacked.plan.config, problem = layout.landed,
-       batch = layout.arguments(stacked, block)](const LaunchTarget& target) {
-        return kernel->LaunchBatch(problem, config, batch, target);
-      },
-      streams_.compute);
+  commands.Launch(LaunchOf(stacked, layout, block), streams_.compute);
   const CudaEvent computed = commands.Mark(streams_.compute);
   issued.stages.push_back({Stage::kCompute, compute_begin, computed});
 
   commands.Wait(streams_.copy_out, computed);
-  const CudaEvent copy_out_begin = commands.Mark(streams_.copy_out);
-  CopyResultsOut(stacked,
-                 CopiesToPieces(layout.d.sent, stacked.buffers.d, WholePlane(layout.d.sent),
-                                layout.d.part.In(block), Pitch(layout.d.landed)),
-                 &commands);
-  issued.stages.push_back({Stage::kCopyOut, copy_out_begin, commands.Mark(streams_.copy_out)});
+  if (stacked.resident.d == nullptr) {
+    const CudaEvent copy_out_begin = commands.Mark(streams_.copy_out);
+    CopyResultsOut(stacked,
+                   CopiesToPieces(layout.d.sent, stacked.buffers.d, WholePlane(layout.d.sent),
+                                  layout.d.part.In(block), Pitch(layout.d.landed)),
+                   &commands);
+    issued.stages.push_back({Stage::kCopyOut, copy_out_begin, commands.Mark(streams_.copy_out)});
+  }
   issued.drains = Drains(stacked);
   return Close(std::move(issued), true, &block, streams_.copy_out, &commands);
 }

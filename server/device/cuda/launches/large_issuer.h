@@ -49,8 +49,8 @@ class LargeIssuer {
   // RESOURCE_EXHAUSTED with nothing under way: the pool had no room for the block.
   IssuedWork Issue(const PreparedWork& prepared, CudaSlot* slot, StagingRing* ring) const;
 
-  // All products of a stack in one launch of the kernel. As Issue(). REQUIRES: LayOutStack() gave
-  // the layout.
+  // All products of a stack in one launch of the kernel, or groups as their plans take them. As
+  // Issue(). REQUIRES: LayOutStack() gave the layout.
   IssuedWork IssueStack(const DeviceWork& stacked, const StackBlock& layout, CudaSlot* slot,
                         StagingRing* ring) const;
 

@@ -1,6 +1,7 @@
 #include "server/device/cuda/launches/launch_queue.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "server/device/cuda/launches/in_place.h"
@@ -86,8 +87,21 @@ LaunchQueue::StackLaunch LaunchQueue::StackLaunchOf(const DeviceWork& stacked,
   return {products, static_cast<std::uint64_t>(products) * bytes, false};
 }
 
+std::optional<GroupCut> LaunchQueue::GroupLaunchesOf(const DeviceWork& grouped,
+                                                     const Residency& resident,
+                                                     double slice_us) const {
+  return CutGroups(grouped, resident, cutter_, panel_bytes_, kPanelsOfStack * panel_bytes_,
+                   slice_us);
+}
+
 std::shared_ptr<SlicedWork> LaunchQueue::Cut(const DeviceWork& work, double slice_us) const {
-  if (work.stack.has_groups()) return GroupSlices::Make(work, slice_us, false);
+  if (work.stack.has_groups()) {
+    std::optional<GroupCut> cut = GroupLaunchesOf(work, work.resident.which(), slice_us);
+    if (!cut.has_value()) return GroupSlices::Make(work, slice_us, false);
+    if (cut->parts.size() < 2) return nullptr;
+    return std::make_shared<GroupsInParts>(parts_.large_issuer, work, *std::move(cut),
+                                           panel_bytes_);
+  }
   if (!work.stack.is_one()) {
     const StackLaunch launch = StackLaunchOf(work, work.resident.which());
     const std::int64_t each = std::min(launch.products, work.ProductsWithin(slice_us));
@@ -115,7 +129,7 @@ std::shared_ptr<SlicedWork> LaunchQueue::Cut(const DeviceWork& work, double slic
 
 void LaunchQueue::Submit(DeviceLaunch launch, Device::Callback done) {
   if (launch.form == BatchForm::kAlone && !launch.works.front().stack.is_one() &&
-      !LayOutStack(launch.works.front()).has_value()) {
+      !IsOneLaunch(launch.works.front())) {
     const DeviceWork stacked = std::move(launch.works.front());
     launch = DeviceLaunch::Group(ProductsOf(stacked, 0, stacked.stack.count));
   }
@@ -141,6 +155,12 @@ void LaunchQueue::Submit(DeviceLaunch launch, Device::Callback done) {
   // With its slot it would stand behind works that wait for one, and all for ever.
   if (item->slot != nullptr) parts_.slots->GiveBack(std::move(item->slot));
   feeder_->Post(0, [this, item = std::move(item)]() mutable { IssueOnFeeder(std::move(item)); });
+}
+
+bool LaunchQueue::IsOneLaunch(const DeviceWork& stacked) const {
+  if (!stacked.stack.has_groups()) return LayOutStack(stacked).has_value();
+  const double any_us = std::numeric_limits<double>::infinity();
+  return GroupLaunchesOf(stacked, stacked.resident.which(), any_us).has_value();
 }
 
 bool LaunchQueue::ReserveForRows(Item* item) const {

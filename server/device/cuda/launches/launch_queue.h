@@ -13,6 +13,7 @@
 #include "absl/functional/function_ref.h"
 #include "server/device/cuda/backend/backend.h"
 #include "server/device/cuda/launches/completion_watcher.h"
+#include "server/device/cuda/launches/groups_in_parts.h"
 #include "server/device/cuda/launches/large_issuer.h"
 #include "server/device/cuda/launches/out_of_core.h"
 #include "server/device/cuda/launches/prepared_work.h"
@@ -62,6 +63,9 @@ class LaunchQueue {
     bool is_laid_out = false;  // by LayOutStack(); else they go as a group
   };
   StackLaunch StackLaunchOf(const DeviceWork& stacked, const Residency& resident) const;
+  // The launches of groups that go together; see CutGroups().
+  std::optional<GroupCut> GroupLaunchesOf(const DeviceWork& grouped, const Residency& resident,
+                                          double slice_us) const;
   // Null: it cannot be cut, or need not be.
   std::shared_ptr<SlicedWork> Cut(const DeviceWork& work, double slice_us) const;
   void Submit(DeviceLaunch launch, Device::Callback done);
@@ -70,6 +74,8 @@ class LaunchQueue {
   class Item;
   using ItemPtr = std::unique_ptr<Item>;
 
+  // Returns whether a launch takes the whole stack as it lies.
+  bool IsOneLaunch(const DeviceWork& stacked) const;
   // Returns whether the works can go as rows, with room for what their plan needs.
   bool ReserveForRows(Item* item) const;
   // Returns how the item's works go alone or side by side. It is worked out once, however often the

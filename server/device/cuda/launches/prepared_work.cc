@@ -190,10 +190,11 @@ void CopyPanelOut(const PreparedWork& prepared, const Panel& panel, const char* 
   const DeviceWork& work = *prepared.work;
   if (work.resident.d != nullptr) {
     const CudaResident& kept = KeptOf(work);
-    commands->Copy(CopyDirection::kWithinDevice,
-                   CopyOfRect(RectOfD(work.problem.d, panel), prepared.block.d.In(block),
-                              Pitch(prepared.landed.d), kept.memory(), Pitch(kept.layout())),
-                   stream);
+    commands->Copy(
+        CopyDirection::kWithinDevice,
+        CopyOfRect(RectOfD(work.problem.d, panel), prepared.block.d.In(block),
+                   Pitch(prepared.landed.d), work.resident.d->memory(), Pitch(kept.layout())),
+        stream);
     return;
   }
   const CopyDirection direction = work.buffers.d_access == Access::kDevice

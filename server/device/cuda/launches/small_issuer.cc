@@ -148,7 +148,7 @@ void AppendRows(const DeviceWork& work, const char* from, std::uint64_t from_pit
   RowSpan rows = RowsOfD(work.problem);
   const bool stays = work.resident.d != nullptr;
   if (stays || work.buffers.d.size() == 1) {
-    char* to = stays ? static_cast<char*>(KeptOf(work).memory()) : work.buffers.d.front().data;
+    char* to = stays ? static_cast<char*>(work.resident.d->memory()) : work.buffers.d.front().data;
     if (stays) rows.pitch = Pitch(KeptOf(work).layout());
     for (std::int64_t row = 0; row < rows.rows; ++row) {
       spans->push_back({from, to, rows.width});

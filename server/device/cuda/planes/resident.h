@@ -87,9 +87,9 @@ class CudaResident final : public ResidentResult {
   const std::optional<PackedAs> packed_;
 };
 
-// Returns the D that stays, of a work that has one.
+// Returns the D that stays, of a work that has one, of which the work may write a part.
 inline const CudaResident& KeptOf(const DeviceWork& work) {
-  return static_cast<const CudaResident&>(*work.resident.d);
+  return static_cast<const CudaResident&>(work.resident.d->whole());
 }
 
 }  // namespace gemmd

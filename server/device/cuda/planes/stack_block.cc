@@ -30,6 +30,25 @@ std::optional<StackPlane> MatrixPlane(const MatrixLayout& sent, const MatrixLayo
   return plane;
 }
 
+// Products are computed in turn, or need none.
+std::uint64_t WorkspaceOf(const DeviceWork& stacked) {
+  std::uint64_t most = stacked.plan.workspace_bytes;
+  if (!stacked.stack.has_groups() || stacked.groups_go_together) return most;
+  for (const auto& [rows, plan] : *stacked.plans) most = std::max(most, plan.workspace_bytes);
+  return most;
+}
+
+// Returns whether each row of A, C and D is a line of its own where they land, so that groups may
+// begin at any.
+bool RowsAreLines(const Problem& sent) {
+  const Problem one = LandedProblem(PanelProblem(sent, {0, 1, 0, sent.n}));
+  const auto is_by_rows = [](const MatrixLayout& layout) {
+    return layout.order == Order::kRowMajor;
+  };
+  return one.m == 1 && one.a_is_k_major() && is_by_rows(one.d) &&
+         (!HasPlane(sent, WorkPlane::kC) || is_by_rows(one.c));
+}
+
 std::optional<StackPlane> VectorPlane(const MatrixLayout& together, std::uint64_t step) {
   if (step % kAlignment != 0) return std::nullopt;
   return StackPlane{together, together, {}, step};
@@ -46,8 +65,9 @@ std::optional<StackBlock> LayOutStack(const DeviceWork& stacked, const Residency
   const Stack& stack = stacked.stack;
   StackBlock block;
   block.landed = LandedProblem(sent);
-  if (resident.d || block.landed.m != sent.m || block.landed.n != sent.n ||
-      block.landed.k != sent.k) {
+  const bool has_groups = stack.has_groups();
+  if (has_groups ? !RowsAreLines(sent) : resident.d) return std::nullopt;
+  if (block.landed.m != sent.m || block.landed.n != sent.n || block.landed.k != sent.k) {
     return std::nullopt;
   }
   const auto add = [&block](std::uint64_t bytes) {
@@ -66,12 +86,13 @@ std::optional<StackBlock> LayOutStack(const DeviceWork& stacked, const Residency
     if (!laid_out.has_value()) return std::nullopt;
     laid_out->part = add(LandedBytes(laid_out->landed));
   }
+  // A D that stays lies as the block's would.
   const std::optional<StackPlane> d =
-      MatrixPlane(sent.d, block.landed.d, ResultOf(sent, stack), false);
+      MatrixPlane(sent.d, block.landed.d, ResultOf(sent, stack), has_groups);
   if (!d.has_value()) return std::nullopt;
   block.d = *d;
-  block.d.part = add(LandedBytes(d->landed));
-  block.workspace = add(stacked.plan.workspace_bytes);
+  if (!resident.d) block.d.part = add(LandedBytes(d->landed));
+  block.workspace = add(WorkspaceOf(stacked));
   return block;
 }
 
@@ -79,23 +100,57 @@ std::vector<Arguments> StackBlock::arguments(const DeviceWork& stacked, char* bl
   std::vector<Arguments> all;
   all.reserve(static_cast<std::size_t>(stacked.stack.count));
   for (std::int64_t i = 0; i < stacked.stack.count; ++i) {
-    const auto place = static_cast<std::uint64_t>(i);
-    Planes<const void*> addresses;
-    for (const WorkPlane plane : kWorkPlanes) {
-      const ResidentOperand* const stays = stacked.resident[plane].get();
-      if (stays != nullptr) {
-        addresses[plane] = static_cast<const char*>(stays->data()) + place * stays->step_bytes();
-      }
-      if (!planes[plane].has_value()) continue;
-      addresses[plane] = planes[plane]->part.In(block) + place * planes[plane]->step;
-    }
-    Arguments& each = all.emplace_back(ArgumentsOf(addresses));
-    each.d = d.part.In(block) + place * d.step;
-    each.workspace = workspace.In(block);
-    // Copies in have ended before the launch, and no launch writes an operand.
-    each.a_is_settled = each.b_is_settled = true;
+    all.push_back(ArgumentsOfProduct(stacked, block, i));
   }
   return all;
+}
+
+Arguments StackBlock::ArgumentsOfProduct(const DeviceWork& stacked, char* block,
+                                         std::int64_t product) const {
+  const auto place = static_cast<std::uint64_t>(product);
+  Planes<const void*> addresses;
+  for (const WorkPlane plane : kWorkPlanes) {
+    const ResidentOperand* const stays = stacked.resident[plane].get();
+    if (stays != nullptr) {
+      addresses[plane] = static_cast<const char*>(stays->data()) + place * stays->step_bytes();
+    }
+    if (!planes[plane].has_value()) continue;
+    addresses[plane] = planes[plane]->part.In(block) + place * planes[plane]->step;
+  }
+  Arguments each = ArgumentsOf(addresses);
+  each.d = stacked.resident.d != nullptr ? static_cast<char*>(stacked.resident.d->memory())
+                                         : d.part.In(block) + place * d.step;
+  each.workspace = workspace.In(block);
+  // Copies in have ended before the launch, and no launch writes an operand.
+  each.a_is_settled = each.b_is_settled = true;
+  return each;
+}
+
+StackBlock::Group StackBlock::GroupOf(const DeviceWork& grouped, char* block,
+                                      std::int64_t group) const {
+  // Only A, C and D are moved: of B each step is known.
+  Stack rows;
+  rows.count = grouped.stack.count;
+  rows.row_ends = grouped.stack.row_ends;
+  const ProductPlace place = PlaceOf(landed, rows, group);
+  Group own{place.problem, ArgumentsOfProduct(grouped, block, group),
+            &grouped.plans->at(place.problem.m)};
+  const auto moved = [](const void* plane, std::uint64_t bytes) {
+    return plane == nullptr ? nullptr : static_cast<const char*>(plane) + bytes;
+  };
+  own.arguments.a = moved(own.arguments.a, place.offsets[WorkPlane::kA]);
+  own.arguments.c = moved(own.arguments.c, place.offsets[WorkPlane::kC]);
+  own.arguments.d = static_cast<char*>(own.arguments.d) + place.offsets.d;
+  return own;
+}
+
+RowGroups StackBlock::GroupsOf(const DeviceWork& grouped) const {
+  const auto step = [&](WorkPlane plane) {
+    const ResidentOperand* const stays = grouped.resident[plane].get();
+    if (stays != nullptr) return static_cast<std::int64_t>(stays->step_bytes());
+    return planes[plane].has_value() ? static_cast<std::int64_t>(planes[plane]->step) : 0;
+  };
+  return {*grouped.stack.row_ends, step(WorkPlane::kB), step(WorkPlane::kBias)};
 }
 
 }  // namespace gemmd

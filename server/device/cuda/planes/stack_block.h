@@ -25,15 +25,25 @@ struct StackBlock {
   Problem landed;                            // of one product
   Planes<std::optional<StackPlane>> planes;  // nothing: there is none, or it stays on the device
   StackPlane d;
-  AllocationLayout::Part workspace;  // of one product: they are computed in turn or need none
+  AllocationLayout::Part workspace;  // the most of a product: they are computed in turn
   std::uint64_t total_bytes = 0;
 
   // The kernel's arguments for each product.
   std::vector<Arguments> arguments(const DeviceWork& stacked, char* block) const;
+  Arguments ArgumentsOfProduct(const DeviceWork& stacked, char* block, std::int64_t product) const;
+  // The rows of groups, whose arguments are those of product 0. REQUIRES: the work has groups.
+  RowGroups GroupsOf(const DeviceWork& grouped) const;
+  // A group as a product of its own. REQUIRES: it has rows.
+  struct Group {
+    Problem landed;
+    Arguments arguments;
+    const Plan* plan = nullptr;  // of the work's
+  };
+  Group GroupOf(const DeviceWork& grouped, char* block, std::int64_t group) const;
 };
 
 // Nothing: the products have to be laid out one by one, because they do not follow each other, or
-// not at multiples of 256 bytes, or arrive transposed, padded or packed.
+// not at multiples of 256 bytes, or arrive transposed, padded or packed. Groups share A, C and D.
 std::optional<StackBlock> LayOutStack(const DeviceWork& stacked);
 // As that, for a stack without its operands: `resident` says which planes will stay.
 std::optional<StackBlock> LayOutStack(const DeviceWork& stacked, const Residency& resident);
