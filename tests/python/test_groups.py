@@ -87,6 +87,22 @@ def test_quantized_experts(client, random, form):
                 assert d[group].tobytes() == client.matmul(x[group], experts[i].mT).tobytes()
 
 
+def test_layers_whose_rows_stay(client, random):
+    x = random.standard_normal((40, 16)).astype("f4")
+    up, down = random.standard_normal((6, 16, 24)).astype("f4"), random.standard_normal((6, 24, 16)).astype("f4")
+    ends = ends_of(random, 40, 6)
+    wanted_h = client.grouped_matmul(x, up, ends, activation="relu")
+    wanted = client.grouped_matmul(wanted_h, down, ends, c=x, beta=1.0)
+    matrices = x, up.reshape(-1, 24), down.reshape(-1, 16)
+    with client.put(matrices[0]) as there, client.put(matrices[1]) as of_up, client.put(matrices[2]) as of_down:
+        with client.grouped_matmul(there, of_up.stack(6), ends, activation="relu", keep=True) as h:
+            assert h.shape == (40, 24)
+            assert h.receipt.products == 6
+            assert np.array_equal(h.numpy(), wanted_h)
+            d = client.grouped_matmul(h, of_down.stack(6), ends, c=there, beta=1.0)
+    assert np.array_equal(d, wanted)
+
+
 def test_long_groups_go_in_slices(client, random):
     x = random.standard_normal((3000, 256)).astype("f4")
     w = random.standard_normal((3, 256, 512)).astype("f4")
@@ -137,7 +153,7 @@ def test_what_does_not_go_together(client, random):
     with pytest.raises(ValueError, match="K is 4 and 5"):
         client.grouped_matmul(x, w.swapaxes(1, 2), [3, 6, 9])
     with pytest.raises(ValueError, match="keep=True"):
-        client.grouped_matmul(x, w, [3, 6, 9], keep=True)
+        client.grouped_matmul(x, w, [3, 6, 9], keep=True, out=np.zeros((9, 5)))
     assert client.grouped_matmul(x[:0], w, [0, 0, 0]).shape == (0, 5)
 
 

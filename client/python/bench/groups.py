@@ -5,7 +5,8 @@
 
 Weights are bf16, experts x N x K, and int4 in groups of 128. Rivals: torch._grouped_mm, and a loop of torch.mm over
 the experts in a CUDA graph, whose bf16 results are compared. gemmd's times are of its device, from the first
-kernel's begin to the last one's end, with the copies that come between; torch's have no copies. Medians, in us.
+kernel's begin to the last one's end. Tokens and results stay there, as torch's do; "copied" is of bf16 whose tokens
+and results travel, with the copies that come between. Medians, in us.
 Needs torch with CUDA and ml_dtypes. Nothing here passes or fails: machines differ.
 """
 
@@ -25,13 +26,15 @@ import gemmd
 _RUNS = 12
 
 
-def device_us(client: gemmd.Client, x: Any, experts: Any, ends: Any) -> float:
+def device_us(client: gemmd.Client, x: Any, experts: Any, ends: Any, keep: bool) -> float:
     """The median time of the server's device."""
     took = []
     for _ in range(_RUNS):
-        receipt = client.grouped_matmul(x, experts, ends).receipt
-        compute = next(stage for stage in receipt.stages if stage.name == "compute")
+        d = client.grouped_matmul(x, experts, ends, keep=keep)
+        compute = next(stage for stage in d.receipt.stages if stage.name == "compute")
         took.append(compute.end_us - compute.start_us)
+        if keep:
+            d.release()
     return statistics.median(took[2:])
 
 
@@ -86,13 +89,17 @@ def row(client: gemmd.Client, options: argparse.Namespace, w: Any, stacks: dict[
     times = {
         "loop": torch_us(graph_of(loop)),
         "grouped": torch_us(lambda: torch._grouped_mm(x, w, offs=offsets)),
-    } | {name: device_us(client, sent, stack, ends) for name, stack in stacks.items()}
+        "copied": device_us(client, sent, stacks["bf16"], ends, False),
+    }
+    with client.put(sent) as there:
+        times |= {name: device_us(client, there, stack, ends, True) for name, stack in stacks.items()}
     ours = np.asarray(client.grouped_matmul(sent, stacks["bf16"], ends)).astype("f4")
     error = np.linalg.norm(ours - d.float().cpu().numpy()) / np.linalg.norm(ours)
     if not error < 1e-2:
         raise AssertionError(f"gemmd's result is {error} off torch's")
     ratios = times["grouped"] / times["bf16"], times["loop"] / times["bf16"], times["bf16"] / times["int4"]
-    cells = [*(f"{times[name]:.0f}" for name in ("bf16", "grouped", "loop", "int4")), *(f"{r:.2f}" for r in ratios)]
+    names = "bf16", "grouped", "loop", "int4", "copied"
+    cells = [*(f"{times[name]:.0f}" for name in names), *(f"{r:.2f}" for r in ratios)]
     return " | ".join(cells)
 
 
@@ -107,7 +114,7 @@ def main() -> None:
     options = parser.parse_args()
     random = np.random.default_rng(1)
     print(torch.cuda.get_device_name(), torch.__version__)
-    names = "bf16", "_grouped_mm", "loop", "int4", "_grouped_mm / bf16", "loop / bf16", "bf16 / int4"
+    names = "bf16", "_grouped_mm", "loop", "int4", "copied", "_grouped_mm / bf16", "loop / bf16", "bf16 / int4"
     print(f"| experts | tokens | | {' | '.join(names)} |")
     with gemmd.Client(options.address) as client:
         for count in map(int, options.experts.split(",")):

@@ -130,14 +130,17 @@ def _in_groups(regions: Regions, left: Matrix, right: Matrix, asked: Asked) -> P
         raise ValueError(f"a has shape {left.shape} and b {right.shape}: K is {k} and {inner}; they must be equal")
     ends = _row_ends(asked.row_ends, m, count)
     left, right = in_one_order(left, right)
-    if asked.keep:
-        raise ValueError("keep=True keeps the result of one product: it does not go with groups")
     element = _result_type(left, right, asked)
     out = _checked_out(asked.out, (m, n), element)
+    if asked.keep and out is not None:
+        raise ValueError("keep=True leaves the result on the server: it does not go with out=")
     if 0 in (m, n):
         return _nothing((m, n), asked, out, element)
     c = _addend(asked.c, (m, n), element, (False, False))
     bias = _bias_of_groups(asked.bias, count, n, element)
+    if asked.keep:
+        kept = _Maker(regions, _options(asked, element), element, None, False)
+        return Prepared([kept.encode(left, right, c, bias, None, ends)], None, (m, n), None, element)
     is_theirs = out is not None and out.flags.c_contiguous and may_be_written(out, left, right, c, bias)
     work, region, is_in_place = _target(regions, out if is_theirs else None, (m, n), element)
     maker = _Maker(regions, _options(asked, element), element, region, is_in_place)

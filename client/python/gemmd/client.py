@@ -250,7 +250,8 @@ class Client(Administration):
         `count` integers, none less than the one before, the last M; numpy.cumsum(group_sizes) where sizes are at
         hand, as jax.lax.ragged_dot has them. A group may be empty. b: an array of three dimensions, or a stack on
         the server, client.put(w.reshape(-1, N)).stack(count), and its mT where experts are stored N x K. bias:
-        (N,), or (count, N), one for each. c, activation and all else as in matmul(), but keep=.
+        (N,), or (count, N), one for each. c, keep=, activation and all else as in matmul(). a, c and b may stay on
+        the server, so that one layer's kept result is the next one's a.
 
         Each row has the bits that it has in a product by itself. All groups are one request. In the background:
         submit(a, b, row_ends=offsets).
