@@ -180,7 +180,8 @@ absl::StatusOr<Stack> ValidateBatch(const MatmulCall& call, const Problem& probl
     }
   }
   const Wide d = BytesOf(problem.d, has_groups ? 1 : batch.count, *output_stride);
-  if (d > limits.result_bytes && !call.output.has_value()) {
+  const bool is_sent_back = !call.output.has_value() && !call.keep_result.has_value();
+  if (d > limits.result_bytes && is_sent_back) {
     return InvalidArgumentError(
         StrCat("d is ", batch.count, " x ", problem.m, " x ", problem.n, " ", Name(problem.d.type),
                "; a unary response carries at most ", limits.result_bytes, " bytes"));

@@ -136,6 +136,18 @@ TEST(BatchValidation, RefusesGroupsNamingFieldValueAndLimit) {
             "row_major");
 }
 
+// A D that stays is no part of an answer.
+TEST(BatchValidation, GroupsThatStayMayBeLargerThanAnAnswer) {
+  MatmulCall call = GroupedCall();
+  call.a = Matrix(20000, 6);
+  call.batch->row_ends = {1, 5000, 5000, 20000};
+  EXPECT_FALSE(Validate(call).ok());
+  call.keep_result.emplace();
+  const absl::StatusOr<Stack> stack = Validate(call);
+  ASSERT_TRUE(stack.ok()) << stack.status();
+  EXPECT_TRUE(stack->has_groups());
+}
+
 TEST(BatchValidation, SizesDoNotOverflow) {
   const char* const over =
       "INVALID_ARGUMENT: the operands and the results of batch.count 10 products take more than "

@@ -9,7 +9,6 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
-#include <functional>
 #include <optional>
 #include <random>
 #include <string>
@@ -17,6 +16,7 @@
 
 #include "tests/kernels/hopper/half/hopper_groups.h"
 #include "tests/kernels/mma/gpu_matrix.h"
+#include "tests/kernels/mma/graph_time.h"
 #include "tests/testing/h200.h"
 
 namespace gemmd::testing {
@@ -98,38 +98,6 @@ int Check() {
   }
   std::printf("groups check: %d runs, %d differ from groups alone\n", runs, failures);
   return failures;
-}
-
-// Microseconds of a replay of what `queue` queues, of replays enough to fill 3 ms: the median of 9.
-double GraphUs(cudaStream_t stream, const std::function<void()>& queue) {
-  cudaGraph_t graph;
-  cudaGraphExec_t exec;
-  CheckCuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
-  queue();
-  CheckCuda(cudaStreamEndCapture(stream, &graph), "capture");
-  CheckCuda(cudaGraphInstantiate(&exec, graph, 0), "instantiate");
-  cudaEvent_t begin;
-  cudaEvent_t end;
-  CheckCuda(cudaEventCreate(&begin), "event");
-  CheckCuda(cudaEventCreate(&end), "event");
-  const auto time = [&](int replays) {
-    CheckCuda(cudaEventRecord(begin, stream), "record");
-    for (int i = 0; i < replays; ++i) CheckCuda(cudaGraphLaunch(exec, stream), "replay");
-    CheckCuda(cudaEventRecord(end, stream), "record");
-    CheckCuda(cudaEventSynchronize(end), "wait");
-    float ms = 0;
-    CheckCuda(cudaEventElapsedTime(&ms, begin, end), "elapsed");
-    return 1e3 * static_cast<double>(ms) / replays;
-  };
-  const int replays = std::clamp(static_cast<int>(3000 / std::max(1.0, time(3))), 2, 300);
-  std::vector<double> samples;
-  for (int i = 0; i < 9; ++i) samples.push_back(time(replays));
-  std::sort(samples.begin(), samples.end());
-  cudaEventDestroy(begin);
-  cudaEventDestroy(end);
-  cudaGraphExecDestroy(exec);
-  cudaGraphDestroy(graph);
-  return samples[4];
 }
 
 // Fills memory with normal bf16 values, a table of them again and again.

@@ -20,6 +20,7 @@
 #include "tests/kernels/hopper/half/batch_on_gpu.h"
 #include "tests/kernels/hopper/small/small_batch.h"
 #include "tests/kernels/mma/gpu_matrix.h"
+#include "tests/kernels/mma/graph_time.h"
 #include "tests/testing/h200.h"
 
 namespace gemmd::testing {
@@ -121,36 +122,9 @@ class Cublas {
                           long long, int, cublasComputeType_t, cublasGemmAlgo_t) = nullptr;
 };
 
-// Median of nine, microseconds of one of five calls in a graph: the device's time, not the CPU's.
 double MedianUs(cudaStream_t stream, const std::function<void()>& call) {
-  constexpr int kCalls = 5;
   call();
-  cudaGraph_t graph;
-  cudaGraphExec_t executable;
-  CheckCuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "capture");
-  for (int i = 0; i < kCalls; ++i) call();
-  CheckCuda(cudaStreamEndCapture(stream, &graph), "capture");
-  CheckCuda(cudaGraphInstantiate(&executable, graph, 0), "graph");
-  cudaEvent_t begin;
-  cudaEvent_t end;
-  CheckCuda(cudaEventCreate(&begin), "event");
-  CheckCuda(cudaEventCreate(&end), "event");
-  const auto time = [&](int launches) {
-    CheckCuda(cudaEventRecord(begin, stream), "record");
-    for (int i = 0; i < launches; ++i) CheckCuda(cudaGraphLaunch(executable, stream), "launch");
-    CheckCuda(cudaEventRecord(end, stream), "record");
-    CheckCuda(cudaEventSynchronize(end), "wait");
-    float ms = 0;
-    CheckCuda(cudaEventElapsedTime(&ms, begin, end), "elapsed");
-    return 1e3 * static_cast<double>(ms) / (launches * kCalls);
-  };
-  const int launches = std::clamp(static_cast<int>(400 / std::max(1.0, time(2))), 2, 40);
-  std::vector<double> samples;
-  for (int i = 0; i < 9; ++i) samples.push_back(time(launches));
-  std::sort(samples.begin(), samples.end());
-  CheckCuda(cudaGraphExecDestroy(executable), "graph");
-  CheckCuda(cudaGraphDestroy(graph), "graph");
-  return samples[4];
+  return GraphUs(stream, call, {5, 2000, 40});
 }
 
 // Random numbers everywhere, the same block again and again.
