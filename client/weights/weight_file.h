@@ -16,7 +16,7 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "client/bytes.h"
-#include "client/weights/layer_config.h"
+#include "client/weights/layers/layer_config.h"
 #include "client/weights/weight_tensor.h"
 
 namespace gemmd::client {

@@ -7,9 +7,9 @@
 #include "base/text/quoted.h"
 #include "client/bytes.h"
 #include "client/names.h"
-#include "client/weights/gguf_blocks.h"
-#include "client/weights/gguf_types.h"
-#include "client/weights/layer.h"
+#include "client/weights/gguf/gguf_blocks.h"
+#include "client/weights/gguf/gguf_types.h"
+#include "client/weights/layers/layer.h"
 #include "client/weights/safetensors_types.h"
 
 namespace gemmd::client {

@@ -3,7 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "client/file.h"
-#include "client/weights/layer.h"
+#include "client/weights/layers/layer.h"
 
 namespace gemmd::client {
 

@@ -1,4 +1,4 @@
-#include "client/weights/bitsandbytes_layers.h"
+#include "client/weights/layers/bitsandbytes_layers.h"
 
 #include <cstdint>
 #include <cstring>
@@ -9,7 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/numbers/quant/elements.h"
-#include "client/weights/layer_config.h"
+#include "client/weights/layers/layer_config.h"
 #include "client/weights/weight_file.h"
 #include "client/weights/weight_form.h"
 #include "gmock/gmock.h"

@@ -1,4 +1,4 @@
-#include "client/weights/gguf_blocks.h"
+#include "client/weights/gguf/gguf_blocks.h"
 
 #include <array>
 #include <cmath>

@@ -1,4 +1,4 @@
-#include "client/weights/gguf.h"
+#include "client/weights/gguf/gguf.h"
 
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-#include "client/weights/hqq_layers.h"
+#include "client/weights/layers/hqq_layers.h"
 
 #include <cmath>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "client/weights/layer_config.h"
+#include "client/weights/layers/layer_config.h"
 
 #include <cstdint>
 #include <string>

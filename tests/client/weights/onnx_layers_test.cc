@@ -1,4 +1,4 @@
-#include "client/weights/onnx_layers.h"
+#include "client/weights/onnx/onnx_layers.h"
 
 #include <cmath>
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
-#include "client/weights/onnx.h"
+#include "client/weights/onnx/onnx.h"
 #include "client/weights/weight_form.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"

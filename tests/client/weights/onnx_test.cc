@@ -1,4 +1,4 @@
-#include "client/weights/onnx.h"
+#include "client/weights/onnx/onnx.h"
 
 #include <cstdint>
 #include <string>

@@ -1,4 +1,4 @@
-#include "client/weights/packed_layers.h"
+#include "client/weights/layers/packed_layers.h"
 
 #include <algorithm>
 #include <array>
@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/weights/layer_config.h"
+#include "client/weights/layers/layer_config.h"
 #include "client/weights/weight_file.h"
 #include "client/weights/weight_form.h"
 #include "gmock/gmock.h"

@@ -1,4 +1,4 @@
-#include "client/weights/scaled_layers.h"
+#include "client/weights/layers/scaled_layers.h"
 
 #include <cmath>
 #include <cstdint>

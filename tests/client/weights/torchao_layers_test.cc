@@ -1,4 +1,4 @@
-#include "client/weights/torchao_layers.h"
+#include "client/weights/layers/torchao_layers.h"
 
 #include <algorithm>
 #include <cmath>

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "client/weights/gguf_types.h"
+#include "client/weights/gguf/gguf_types.h"
 #include "client/weights/safetensors_types.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
