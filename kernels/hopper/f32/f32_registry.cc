@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "base/math.h"
 #include "kernels/hopper/common/tiled_kernel.h"
 #include "kernels/hopper/f32/product_entries.h"
 #include "kernels/hopper/f32/tilings.h"
@@ -31,19 +32,16 @@ constexpr double kTileCycles = 3500;
 constexpr double kSplitUs = 1.5;           // beside its bytes
 constexpr double kEmulatedMacsPerUs = 12;  // six products for each
 
-double CeilOfRatio(std::int64_t x, std::int64_t y) {
-  return std::ceil(static_cast<double>(x) / static_cast<double>(y));
-}
-
 double PredictedUsOf(const Tiling& tiling, const Problem& problem, const DeviceTraits& device) {
-  const double tiles =
-      CeilOfRatio(problem.n, tiling.rows()) * CeilOfRatio(problem.m, tiling.columns());
+  const double tiles = static_cast<double>(CeilOfRatio(problem.n, tiling.rows())) *
+                       static_cast<double>(CeilOfRatio(problem.m, tiling.columns()));
+  const auto k_blocks = static_cast<double>(CeilOfRatio(problem.k, 32));
   if (device.kind == DeviceKind::kEmulated) {
     return tiles * tiling.rows() * tiling.columns() * static_cast<double>(problem.k) /
            kEmulatedMacsPerUs;
   }
   const double waves = std::ceil(tiles / std::max(1, device.compute_units));
-  const double cycles = waves * (CeilOfRatio(problem.k, 32) * tiling.k_block_cycles + kTileCycles);
+  const double cycles = waves * (k_blocks * tiling.k_block_cycles + kTileCycles);
   const auto parts = static_cast<double>(hopper::f32::PartBytes(tiling, problem));
   double bytes = parts + static_cast<double>(problem.b.size_bytes() + problem.d.size_bytes());
   if (problem.epilogue.beta != 0) bytes += static_cast<double>(problem.c.size_bytes());

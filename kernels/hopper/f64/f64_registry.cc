@@ -9,6 +9,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "base/math.h"
 #include "kernels/hopper/common/tiled_kernel.h"
 #include "kernels/hopper/f64/product_entries.h"
 #include "kernels/hopper/f64/tilings.h"
@@ -32,19 +33,16 @@ constexpr double kMemoryShare = 0.92;  // of what the memory could move
 constexpr double kNotHidden = 0.05;    // of the shorter of loading and multiplying
 constexpr double kEmulatedMacsPerUs = 100;
 
-double CeilOfRatio(std::int64_t x, std::int64_t y) {
-  return std::ceil(static_cast<double>(x) / static_cast<double>(y));
-}
-
 double PredictedUsOf(const Tiling& tiling, const Problem& problem, const DeviceTraits& device) {
-  const double tiles =
-      CeilOfRatio(problem.n, tiling.rows()) * CeilOfRatio(problem.m, tiling.columns());
+  const double tiles = static_cast<double>(CeilOfRatio(problem.n, tiling.rows())) *
+                       static_cast<double>(CeilOfRatio(problem.m, tiling.columns()));
+  const auto k_blocks = static_cast<double>(CeilOfRatio(problem.k, 16));
   if (device.kind == DeviceKind::kEmulated) {
     return tiles * tiling.rows() * tiling.columns() * static_cast<double>(problem.k) /
            kEmulatedMacsPerUs;
   }
   const double turns = std::ceil(tiles / std::max(1, device.compute_units));
-  const double cycles = turns * (CeilOfRatio(problem.k, 16) * tiling.k_block_cycles + kTileCycles);
+  const double cycles = turns * (k_blocks * tiling.k_block_cycles + kTileCycles);
   double bytes =
       static_cast<double>(problem.a.size_bytes() + problem.b.size_bytes() + problem.d.size_bytes());
   if (problem.epilogue.beta != 0) bytes += static_cast<double>(problem.c.size_bytes());

@@ -7,6 +7,7 @@
 #include <iterator>
 #include <limits>
 
+#include "base/math.h"
 #include "kernels/hopper/quant/packed.h"
 #include "kernels/hopper/quant/packed_places.h"
 #include "kernels/hopper/quant/packing.h"
@@ -16,8 +17,6 @@ namespace gemmd::hopper::quant {
 namespace {
 
 constexpr double kEmulatedMacsPerUs = 20;
-
-std::int64_t CeilOfRatio(std::int64_t x, std::int64_t y) { return (x + y - 1) / y; }
 
 bool IsWide(const Form& form) { return form.kind == FormKind::kWide; }
 FewTiling FewOf(const Form& form) { return FewTilingOf(form.format, form.tiling); }

@@ -1,14 +1,22 @@
-// The page's table is what selection says.
+// The page's table is what selection says, and no kernel of the workshop is chosen.
 #include "kernels/workshop/serving/serving_table.h"
 
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
+#include "kernels/workshop/ampere_mma/ladder_a_registry.h"
+#include "kernels/workshop/blackwell_bf16/ladder_c_registry.h"
+#include "kernels/workshop/blackwell_mxfp8/ladder_d_registry.h"
 #include "kernels/workshop/page_tables/page_tables.h"
+#include "kernels/workshop/sm120_mxfp8/mx_registry.h"
+#include "kernels/workshop/sm120_tma/ladder_b_registry.h"
 
 namespace gemmd::serving {
 namespace {
@@ -31,6 +39,20 @@ TEST(ServingTable, NamesNoKernelThatTeaches) {
   }
   EXPECT_NE(table.find("sm80/a06"), std::string::npos);
   EXPECT_NE(table.find("sm120/tma_r_32"), std::string::npos);
+}
+
+// Nor does a server launch one when it starts: WarmUp() asks for what selection may choose.
+TEST(Workshop, ServesRequestsThatNameIt) {
+  std::vector<std::unique_ptr<const Kernel>> kernels;
+  for (const auto append :
+       {AppendLadderA, AppendLadderB, AppendLadderC, AppendLadderD, AppendSm120Mx}) {
+    const std::size_t before = kernels.size();
+    append(&kernels);
+    EXPECT_GT(kernels.size(), before);
+  }
+  for (const std::unique_ptr<const Kernel>& each : kernels) {
+    EXPECT_TRUE(each->traits().only_by_name) << each->traits().name;
+  }
 }
 
 }  // namespace
