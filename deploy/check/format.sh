@@ -4,7 +4,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-git ls-files '*.cc' '*.h' '*.cu' '*.cuh' | xargs -r "${CLANG_FORMAT:-clang-format-14}" \
+git ls-files '*.cc' '*.h' '*.hpp' '*.cu' '*.cuh' | xargs -r "${CLANG_FORMAT:-clang-format-14}" \
   --dry-run --Werror
 if command -v buildifier >/dev/null; then
   git ls-files '*.bazel' '*.bzl' WORKSPACE | xargs -r buildifier --mode=check

@@ -28,7 +28,7 @@ check() {
   fi
 }
 
-mapfile -t cpp < <("${list[@]}" '*.cc' '*.h' '*.cu' '*.cuh')
+mapfile -t cpp < <("${list[@]}" '*.cc' '*.h' '*.hpp' '*.cu' '*.cuh')
 mapfile -t shell < <("${list[@]}" '*.sh' .ci/run deploy/hooks/)
 check clang-format <<<"printf '%s\n' ${cpp[*]} | xargs -r -P 2 -n 200 ${CLANG_FORMAT:-clang-format-14} --dry-run --Werror"
 check shellcheck <<<"printf '%s\n' ${shell[*]} | xargs -r -P 2 shellcheck"

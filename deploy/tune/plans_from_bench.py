@@ -4,9 +4,9 @@
     kernel_bench --configs=each --shapes=hopper --types=bf16,f16 --layouts=NT --json=FILE ...
     deploy/tune/plans_from_bench.py FILE... > plans.json
 
-Of each problem the kernel and config whose burst and sustained times, as ratios to the quickest of
-each, have the least product; where files have a problem twice, the last counts. Of kernels whose
-determinism is batch_invariant alone (sm90/*). A file may also be a plan file: its plans are kept
+A problem's plan is the kernel and config whose burst and sustained times, as ratios to the quickest of
+each, have the least product; where files have a problem twice, the last counts. Only kernels whose
+determinism is batch_invariant are taken (sm90/*). A file may also be a plan file: its plans are kept
 where nothing later was measured.
 """
 import json

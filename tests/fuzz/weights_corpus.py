@@ -72,7 +72,7 @@ def varint(value):
 
 
 def field(number, value):
-    """Of protobuf's wire format: a number, or bytes with their length."""
+    """A field in protobuf's wire format: a number, or bytes with their length."""
     if isinstance(value, int):
         return varint(number << 3) + varint(value)
     return varint(number << 3 | 2) + varint(len(value)) + value

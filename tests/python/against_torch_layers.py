@@ -238,7 +238,7 @@ def compare_layers(tools, client):
 
 
 def compare_copies(tools, client):
-    """Of each tool: copies, pickles and state_dict() have the layer's values, and x its gradient."""
+    """Copies, pickles and state_dict() of each tool's layer have its values, and x its gradient."""
     import torch
 
     import gemmd.torch

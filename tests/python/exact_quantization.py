@@ -111,7 +111,7 @@ def nearest(kind, x):
 
 
 def scale_of(name, values, tensor, rule):
-    """Of a block, its zero point and its offset."""
+    """A block's scale, its zero point and its offset."""
     element, kind, _, _ = parts(name)
     if name.endswith("-offset"):
         low, high = min(values), max(values)
@@ -156,7 +156,7 @@ def code_value(name, x, scale, zero_point, offset):
 
 
 def quantize(name, x, rule="floor"):
-    """Of lines x K of float32: what is stored as float64, scales, zero points, offsets, the tensor's scale."""
+    """Quantizes lines x K of float32: values as float64, scales, zero points, offsets, the tensor's scale."""
     _, _, block_lines, block_k = parts(name)
     lines, k = x.shape
     exact = [[Fraction(float(value)) for value in line] for line in x]

@@ -190,7 +190,7 @@ def test_the_other_factor_is_put_in_the_order_of_k(client, random, tmp_path):
 @pytest.mark.parametrize("name", ["int4-g32-f16-zp", "nvfp4", "fp8-e4m3-128x128", "int8-g64"])
 @pytest.mark.parametrize("axis", [0, 1])
 def test_an_order_of_k_has_its_values(client, server, random, tmp_path, name, axis):
-    """Of blocks as the tools make them: columns in an order of their own, of which each run shares a scale."""
+    """Blocks are as the tools make them: columns in an order of their own, of which each run shares a scale."""
     k_axis = 1 - axis
     order = random.permutation(K)
     x = of_lines(random, name, k_axis)

@@ -22,7 +22,7 @@ TENANTS = itertools.count()
 
 @pytest.fixture
 def client(server):
-    """Of a tenant of its own, so that no test sees names of another."""
+    """A client with a tenant of its own, so that no test sees names of another."""
     with gemmd.Client(server.address, tenant=f"names-{next(TENANTS)}") as one:
         yield one
 

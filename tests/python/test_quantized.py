@@ -17,7 +17,7 @@ M, K, N = 9, 150, 13  # K ends within a block of every format
 
 
 def factors(random, name):
-    """Of a format, with lines of very different magnitudes."""
+    """Factors of a format, with lines of very different magnitudes."""
     a = random.standard_normal((M, K)) * 2.0 ** random.integers(-8, 8, (M, 1))
     b = random.standard_normal((K, N)) * 2.0 ** random.integers(-8, 8, (1, N))
     a, b = exact.held(name, a), exact.held(name, b)

@@ -112,7 +112,7 @@ def room_for(random, shape, dtype):
 
 
 def laid(random, x):
-    """The same numbers somewhere else."""
+    """x laid out somewhere else."""
     view, _ = room_for(random, x.shape, x.dtype)
     view[...] = x
     if chance(random, 0.1):
@@ -121,7 +121,7 @@ def laid(random, x):
 
 
 def windows(random, shape, dtype):
-    """Of which many share their elements."""
+    """Matrices of which many share their elements."""
     steps = [int(random.integers(0, 4)) if chance(random, 0.7) else 5 for _ in shape]
     span = 1 + sum(step * (size - 1) for step, size in zip(steps, shape, strict=True))
     flat = drawn(random, span, dtype)
@@ -131,7 +131,7 @@ def windows(random, shape, dtype):
 
 
 def factor(random, batch, rows, columns, dtype):
-    """Of a stack: whole, partly broadcast by NumPy's rules or by strides of 0, or windows."""
+    """A stack: whole, partly broadcast by NumPy's rules or by strides of 0, or windows."""
     shape = (*batch, rows, columns)
     if 0 not in shape and chance(random, 0.07):
         return windows(random, shape, dtype)
@@ -227,7 +227,7 @@ def told(seed):
 
 @pytest.fixture
 def clients(server):
-    """Of each way to send."""
+    """A client for each way to send."""
     with gemmd.Client(server.address) as one:
         with gemmd.Client(server.address, transport="stream", channels=2, chunk_bytes=4096) as two:
             yield [one, one, two]
@@ -380,7 +380,7 @@ def experts_of(random, client, count, k, n, left, dtype):
 
 
 def ends_for(random, rows, count):
-    """As many ends, in one of the types that hold them."""
+    """`count` ends of groups of rows, in one of the types that hold them."""
     ends = np.sort(np.append(random.integers(0, rows + 1, count - 1), rows))
     if chance(random, 0.1):
         ends[:-1] = random.choice([0, rows])

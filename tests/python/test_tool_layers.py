@@ -158,7 +158,7 @@ class TestAwq:
 
 
 def tensor(kind, **attributes):
-    """Of a class of that name, as torchao's tensors are told apart."""
+    """An object of a class of that name, by which torchao's tensors are told apart."""
     return type(kind, (types.SimpleNamespace,), {})(**attributes)
 
 

@@ -515,7 +515,7 @@ class Gptq(torch.nn.Module):
 
 
 class TestToolLayers:
-    """Of Gptq and of a stand-in of torchao's tensors; against_torch_layers.py has the tools themselves."""
+    """Layers of Gptq and of a stand-in of torchao's tensors; against_torch_layers.py has the tools themselves."""
 
     @pytest.mark.parametrize("act_order", [False, True])
     def test_results_are_the_layers(self, client, act_order):

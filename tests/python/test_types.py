@@ -59,7 +59,7 @@ def test_either_transport_gives_the_same_bits(server, random, dtype, result, bou
 
 
 def layouts(x):
-    """The same matrix, laid out in every way."""
+    """A matrix, laid out in every way."""
     rows, columns = x.shape
     yield "C", np.ascontiguousarray(x)
     yield "F", np.asfortranarray(x)

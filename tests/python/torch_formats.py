@@ -4,8 +4,8 @@
     GEMMD_CODEC=bazel-bin/tests/base/numbers/quant/codec tests/python/torch_formats.py [BLOCKS]
 
 It needs torch and torchao, and prints a line a format: how many codes and scales differ of how many.
-Exit code 1: more than one in a million differs of another format than NVFP4. Some do where torchao
-rounds amax / Q to binary32 before it rounds it up. Of NVFP4 many do on these data, whose blocks are
+Exit code 1: more than one in a million differs of another format than NVFP4. A few differ where torchao
+rounds amax / Q to binary32 before it rounds it up. Many of NVFP4 do on these data, whose blocks are
 far apart: torchao keeps a block's scale at 2^-6 or more, and multiplies by rounded reciprocals where
 the specification here divides (base/numbers/quant/README.md).
 """

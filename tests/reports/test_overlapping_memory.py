@@ -126,7 +126,7 @@ class Draw:
         return a, b, c, bias, out
 
     def quantized(self):
-        """The same of int8 matrices whose elements and scales lie in the pool."""
+        """A product of int8 matrices whose elements and scales lie in the pool."""
         m, n, k = (self.random.randrange(1, 7) for _ in range(3))
         places = [self.random.randrange(100) for _ in range(2)]
         scales = self.view((m, 1), True), self.view((1, n), True)

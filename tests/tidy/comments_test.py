@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """Comments say what a thing is or does.
 
-None begins a sentence as an indirect question ("What a launch needs."), or leans on its neighbour ("The same of rows.").
+None begins a sentence as an indirect question ("What a launch needs."), or leans on its neighbour ("The same of
+rows."). Docstrings of Python do not lean either.
 """
+import ast
 import io
 import pathlib
 import re
@@ -14,7 +16,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 QUESTION = re.compile(r"(What|Who|Whose|Whom|Which|How|Whether)\b(?!.*\?$)")
 LEANS = re.compile(r"(The same|Of|Some|So (many|much)|As (many|much)|Likewise)\b")
-C_LIKE = {".h", ".cc", ".cu", ".cuh", ".proto"}
+C_LIKE = {".h", ".hpp", ".cc", ".cu", ".cuh", ".proto"}
 HASH = {".sh", ".bzl", ".bazel"}
 # A token of C++: a comment, a literal, or anything else that could hide the begin of one.
 TOKEN = re.compile(r"""//(?P<line>(?:\\\n|[^\n])*) | /\*(?P<block>.*?)\*/
@@ -67,8 +69,19 @@ def sentences(suffix, text):
             yield line, sentence
 
 
+def docstrings(text):
+    """Each sentence of Python's docstrings with the line on which its docstring begins. An empty line ends it."""
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)):
+            continue
+        for paragraph in re.split(r"\n\s*\n", ast.get_docstring(node) or ""):
+            for sentence in re.split(r"(?<=[.!?])\s+(?=[A-Z])", " ".join(paragraph.split())):
+                yield node.body[0].lineno, sentence
+
+
 def leaning(suffix, text):
-    return [(line, each) for line, each in sentences(suffix, text) if LEANS.match(each)]
+    said = [*sentences(suffix, text), *(docstrings(text) if suffix == ".py" else [])]
+    return [(line, each) for line, each in said if LEANS.match(each)]
 
 
 def questions(suffix, text):
@@ -110,6 +123,8 @@ class CommentsTest(unittest.TestCase):
         text = "// Reads a row. The same of rows.\nint x;  // Of one.\n// Some day.\n"
         self.assertEqual([(1, "The same of rows."), (2, "Of one."), (3, "Some day.")], leaning(".h", text))
         self.assertEqual([], leaning(".h", "// Often the same.\n"))
+        text = 'def bytes_of(x):\n    """Of D.\n\n    Some day it is wide. Often the same.\n    """\nx = "Of D."\n'
+        self.assertEqual([(2, "Of D."), (2, "Some day it is wide.")], leaning(".py", text))
 
     def test_nothing_else_is_taken_for_one(self):
         for suffix, text in [

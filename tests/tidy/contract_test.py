@@ -139,7 +139,7 @@ def options():
 
 
 def flags(*command):
-    """Of a command of `gemm` and of those below it, as --help lists them."""
+    """The flags of a command of `gemm` and of those below it, as --help lists them."""
     text = subprocess.run([GEMM, *command, "--help"], check=True, stdout=subprocess.PIPE, text=True).stdout
     listed = text.partition("Examples:")[0]
     name = " ".join(["gemm", *command])

@@ -36,7 +36,7 @@ using Milliseconds = std::chrono::milliseconds;
 
 // ------------------------------------------------------------------ statuses
 
-// How a call went: OK, or one of gRPC's codes with the server's words or this library's.
+// The end of a call: OK, or one of gRPC's codes with the server's words or this library's.
 class Status {
  public:
   Status() = default;
@@ -77,7 +77,7 @@ class Status {
   std::int64_t retry_after_ms_ = -1;
 };
 
-// What Result::value() throws.
+// Result::value() throws it.
 class Error : public std::runtime_error {
  public:
   explicit Error(Status status)
@@ -409,7 +409,7 @@ class WeightFile {
 
   std::string kind() const { return gemmd_weights_kind(weights_.get()); }
   std::int64_t size() const { return gemmd_weights_count(weights_.get()); }
-  // Of 0 to size() - 1. Its strings and its shape live as long as the file is open.
+  // The index is 0 to size() - 1. Its strings and its shape live as long as the file is open.
   Result<gemmd_tensor_info> info(std::int64_t index) const {
     gemmd_tensor_info info = GEMMD_TENSOR_INFO_INIT;
     if (Status s = detail::Call(gemmd_weights_info, weights_.get(), index, &info); !s.ok()) {
@@ -447,7 +447,7 @@ struct ClientOptions {
   bool affinity_header = false;    // calls about a matrix with a digest say it to proxies
 };
 
-// What Client::Info() tells; json is gemmd.v1.ServerInfoResponse.
+// Client::Info() gives it; json is gemmd.v1.ServerInfoResponse.
 struct ServerInfo {
   std::string version;
   std::string json;

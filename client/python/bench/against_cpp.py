@@ -41,7 +41,7 @@ def gemm_bench(options: argparse.Namespace, *arguments: str) -> float:
 
 
 def median_ms(work: Callable[[], Any], seconds: float = 2.0) -> float:
-    """Of calls in a row for so long, after two."""
+    """The median of calls in a row for `seconds`, after two that do not count."""
     work()
     work()
     took = []
@@ -78,7 +78,7 @@ def small(options: argparse.Namespace) -> tuple[float, float]:
 
 
 def shared(options: argparse.Namespace) -> tuple[float, float]:
-    """The same 64 MiB in shared memory."""
+    """64 MiB in shared memory: milliseconds of this client, and of `gemm`."""
     with gemmd.Client(options.server) as client:
         if not client.info().shared_memory_prefix:
             return 0.0, 0.0

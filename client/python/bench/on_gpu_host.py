@@ -50,7 +50,7 @@ def inline(options: argparse.Namespace, channels: int) -> tuple[float, float, fl
 
 
 def shared(options: argparse.Namespace) -> tuple[float, float, float]:
-    """The same through shared memory."""
+    """A product whose operands and result lie in shared memory."""
     random = np.random.default_rng(2)
     with gemmd.Client(options.server) as client:
         a, b, d = (client.shared((SIDE, SIDE), BF16) for _ in "abd")

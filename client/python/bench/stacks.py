@@ -4,7 +4,7 @@
   stacks.py HOST:PORT               5,000 of 16 x 16, by both data paths and one by one
   stacks.py HOST:PORT --in-turns    1,000 of 128 cubed, by both data paths and in shared memory
 
-Of 16 x 16 each figure is the best of nine; of the requests one by one the best of three. In turns every way comes
+Figures of 16 x 16 are the best of nine; those of requests one by one the best of three. In turns every way comes
 once a round, in shuffled order: medians, quartiles, how long the device computed, and the median ratio of NumPy's
 time in the same round to each. The rest of a request moves operands and results, in shared memory too, for which
 the server is on this host and has --shared-memory.name-prefix.

@@ -137,7 +137,7 @@ def _is_v6(host: str) -> bool:
 
 
 def _is_loopback(host: str) -> bool:
-    """Of a name, "localhost" alone: what others resolve to may be another host the next time.
+    """Whether it is this host for certain: the one name that is is "localhost"; others may change their host.
 
     "localhost." is one of them: with the point /etc/hosts does not have it.
     """

@@ -236,7 +236,7 @@ class Carried:
 
 
 def _address_of(data: memoryview) -> int | None:
-    """Of the first byte; None where there is none."""
+    """The first byte's address; None where there is none."""
     if len(data) == 0:
         return None
     address: int = np.frombuffer(data, np.uint8).__array_interface__["data"][0]

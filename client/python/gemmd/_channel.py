@@ -68,7 +68,7 @@ class Tls:
         return _read(self.root_certificates), _read(self.certificate), _read(self.key)
 
     def loaded(self) -> Tls:
-        """The same with the texts of its files, which may be gone when a later server is met."""
+        """A Tls with the texts of its files, which may be gone when a later server is met."""
         return Tls(*self.read(), self.server_name)
 
 
@@ -135,7 +135,7 @@ class Link:
         self._closed = False
 
     def metadata(self, digest: bytes = b"") -> tuple[tuple[str, str], ...]:
-        """Of a call; `digest` of the operand that it is about, if it has one."""
+        """The metadata of a call; `digest` of the operand that it is about, if it has one."""
         if self.affinity_header and digest:
             return (*self._metadata, (_AFFINITY_HEADER, digest.hex()))
         return self._metadata

@@ -180,7 +180,7 @@ def check_scales(scales: Array, element: ElementType) -> None:
 
 
 def zero_points(given: Any, form: Format, scales: Array) -> Array:
-    """As many as scales, int8 or uint8."""
+    """Zero points, as many as scales, int8 or uint8."""
     if not form.element.is_integer:
         raise ValueError(f"zero_points are set, and data is {form.element.name}; only integers have zero points")
     array = to_numpy(given, "zero_points")
@@ -198,7 +198,7 @@ def zero_points(given: Any, form: Format, scales: Array) -> Array:
 
 
 def offsets(given: Any, form: Format, scales: Array) -> Array:
-    """As many as scales, of their type."""
+    """Offsets, as many as scales, of their type."""
     if not form.element.is_integer:
         raise ValueError(f"offsets are set, and data is {form.element.name}; only integers have offsets")
     if not form.has_blocks:

@@ -71,7 +71,7 @@ class _Plane(NamedTuple):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of packed elements in bytes: each row's where a row has whole ones, else all in one dimension."""
+        """The plane's shape; packed elements are bytes: each row's where rows have whole ones, else in a line."""
         if self.name == ORDER:
             return (self.columns,)
         if not self.element.is_packed:

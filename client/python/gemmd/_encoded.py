@@ -77,7 +77,7 @@ class Encoded:
 
     @property
     def result_bytes(self) -> int:
-        """Of D, if it comes back."""
+        """The bytes of D, if it comes back."""
         return 0 if self.target is None else len(self.target)
 
 

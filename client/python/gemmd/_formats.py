@@ -119,7 +119,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def by_name(name: str, axis: int | None) -> Format:
-    """The same; "int8" and fp8's names are of one scale where axis is None, else of one for each line.
+    """The format of that name; "int8" and fp8's have one scale where axis is None, else one for each line.
 
     ValueError: there is none.
     """

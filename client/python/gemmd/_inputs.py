@@ -86,7 +86,7 @@ def _check_plain(x: Array, name: str) -> None:
 
 
 def _check_rows(x: Any, name: str) -> None:
-    """Of a list: numpy.asarray() drops the masks of its rows."""
+    """Refuses lists with masked rows: numpy.asarray() drops their masks."""
     for at, each in enumerate(x if isinstance(x, list | tuple) else ()):
         if isinstance(each, np.ma.MaskedArray):
             _check_plain(each, f"{name}[{at}]")

@@ -57,7 +57,7 @@ def check_apart(out: Array) -> None:
 
 
 def _has_overlap(steps: list[tuple[int, int]], itemsize: int) -> bool:
-    """The same by every element's place, which takes memory: for the rare layouts whose strides do not say."""
+    """Overlap by every element's place, which takes memory: for the rare layouts whose strides do not say."""
     places = np.zeros(1, np.int64)
     for stride, size in steps:
         if stride == 0:

@@ -13,7 +13,7 @@ from gemmd.quantized import Quantized
 
 
 class Planes(NamedTuple):
-    """Of one operand, by PlaneName and in its order, data first; what blocks its scales are of; its order of K."""
+    """The planes of an operand, by PlaneName and in its order, data first; its scales' blocks; its order of K."""
 
     planes: list[tuple[int, Laid]]
     blocks: Blocks | None = None
@@ -36,19 +36,19 @@ class Planes(NamedTuple):
 
 
 def of_array(x: Array, is_packed: bool) -> Planes:
-    """Of a plain matrix; is_packed: tightly, which may take a copy."""
+    """The plane of a plain matrix; is_packed: tightly, which may take a copy."""
     lay_out = _layout.lay_out_packed if is_packed else _layout.lay_out
     return Planes([(DATA, lay_out(x, types.of_dtype(x.dtype)))])
 
 
 def of_stack(x: Array) -> tuple[Planes, int]:
-    """Of plain matrices, count x rows x columns, and the elements from one to the next."""
+    """The plane of plain matrices, count x rows x columns, and the elements from one to the next."""
     laid, stride = _layout.lay_out_stack(x, types.of_dtype(x.dtype))
     return Planes([(DATA, laid)]), stride
 
 
 def of_quantized(x: Quantized, is_left: bool | None, is_packed: bool) -> Planes:
-    """Of a quantized one as the left or the right factor; None: as whichever it may be, the right one if both.
+    """The planes of a quantized left or right factor; None: of whichever it may be, the right one if both.
 
     ValueError: it is none such.
     """
@@ -97,7 +97,7 @@ def _check_axis(stored: Stored, is_left: bool | None) -> None:
 
 
 def _line_shape(stored: Stored, is_left: bool | None) -> tuple[int, int]:
-    """Of scales of whole lines: 1 x 1, M x 1 or 1 x N."""
+    """The shape of scales of whole lines: 1 x 1, M x 1 or 1 x N."""
     assert stored.scales is not None
     rows, columns = stored.shape
     size, axis = stored.scales.size, stored.axis

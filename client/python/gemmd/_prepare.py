@@ -329,7 +329,7 @@ class _Products(NamedTuple):
         return count > 1, self.maker.encode(left, right, c, self.bias, work)
 
     def _is_one_of_many_rows(self) -> bool:
-        """Of one right factor, where a row's bits depend on no others: determinism="fast" does not say that."""
+        """One right factor, and a row's bits depend on no others: determinism="fast" does not say that."""
         return (
             math.prod(self.right.shape[:-2]) == 1
             and not isinstance(self.c, Resident)
@@ -402,7 +402,7 @@ def _at(x: Any, at: tuple[int, ...]) -> Any:
 
 
 def _of_batch(x: Any, batch: tuple[int, ...]) -> Any:
-    """Of an array its matrices, count x rows x columns, or the one that all products take; the rest as it is."""
+    """An array's matrices, count x rows x columns, or the one that all products take; anything else as it is."""
     if not isinstance(x, np.ndarray):
         return x
     shape = x.shape[-2:]

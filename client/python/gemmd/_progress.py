@@ -17,7 +17,7 @@ Progress = Callable[[int, int], None]  # bytes that went or came, and all that w
 
 
 class Meter:
-    """Of one transfer. count() and total() are what is known now, and may change on other threads."""
+    """Tells of one transfer. count() and total() are what is known now, and may change on other threads."""
 
     def __init__(
         self, progress: Progress | None, what: str, count: Callable[[], int], total: Callable[[], int]
@@ -65,7 +65,7 @@ class Counter:
         self._lock = threading.Lock()
 
     def add(self, count: int) -> None:
-        """So many more."""
+        """Counts that many more."""
         with self._lock:
             self.count += count
 

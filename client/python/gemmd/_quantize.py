@@ -51,7 +51,7 @@ def check_rule(form: Format, rule: str) -> None:
 
 
 def refused(lines: Array, form: Format, rule: str) -> tuple[Array, str] | None:
-    """Of lines x K of finite float32 those that have no code, and why, with the limit; None: all have one."""
+    """The values that have no code, of lines x K of finite float32, and why, with the limit; None: all have one."""
     if not form.has_sign:
         low, high = _ranges(lines, form)
         scales = scale_values(_choose(form, low, high, high, 1.0, "floor")[0], form)
@@ -137,7 +137,7 @@ def _lowest(form: Format) -> float:
 
 
 def _ranges(lines: Array, form: Format) -> tuple[Array, Array]:
-    """Of each block the lowest and the highest value, and 0 among them where there are no offsets; float64."""
+    """Each block's lowest and highest value, and 0 among them where there are no offsets; float64."""
     count, k = lines.shape
     at_lines = np.arange(0, count, count if form.block_lines == WHOLE else form.block_lines)
     at_k = np.arange(0, k, k if form.block_k == WHOLE else form.block_k)
@@ -188,7 +188,7 @@ def _mx_scales(form: Format, magnitude: Array, rule: str) -> Array:
 
 
 def _spread(blocks: Array, form: Format, shape: tuple[int, ...], begin: int, end: int) -> Array:
-    """Of each element of the lines from `begin` to `end` what its block has, broadcastable to them."""
+    """The blocks' values at each element of the lines from `begin` to `end`, broadcastable to them."""
     count, k = shape
     chosen: Array = blocks[np.arange(begin, end) // (form.block_lines or count)]
     return chosen if form.block_k == WHOLE else np.repeat(chosen, form.block_k, axis=1)[:, :k]

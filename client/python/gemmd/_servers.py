@@ -53,7 +53,7 @@ def key_of_name(name: str) -> str:
 
 
 def plan_of(*places: Place, server: str = "") -> Plan:
-    """Of a call about matrices there, the one whose server matters most first."""
+    """The plan of a call about matrices there, the one whose server matters most first."""
     digest = next((bytes(each.name) for each in places if each.kind == "digest"), b"")  # type: ignore[arg-type]
     things = [key_of_handle(str(each.name)) for each in places if each.kind == "handle"]
     things += [key_of_name(str(each.name)) for each in places if each.kind == "name"]

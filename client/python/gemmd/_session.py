@@ -5,7 +5,7 @@ to be told of their end. The rules are those of the C++ library's client/stream/
 
   - A session has one or more streams. The first carries Begin and Cancel; chunks go over whichever stream asks
     first, so that a slow connection takes less.
-  - What is small goes with its header. Of larger ones few are begun before their payload is sent, and their
+  - What is small goes with its header. Few larger ones are begun before their payload is sent, and their
     payload waits until the server has memory for it.
 """
 

@@ -34,7 +34,7 @@ class FloatFormat(NamedTuple):
 
     @property
     def largest_code(self) -> int:
-        """Of the largest finite value."""
+        """The code of the largest finite value."""
         if self.top == "finite":
             return self.sign_bit - 1
         return self.sign_bit - 2 if self.top == "nan" else self._infinity - 1

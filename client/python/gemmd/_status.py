@@ -41,8 +41,8 @@ _CAUSES = (
 def error_of(failed: Any) -> tuple[errors.Error, Pushback]:
     """The error that an RPC ended with, and what the server said about trying again.
 
-    The same code and message, with two exceptions. CANCELLED becomes UNAVAILABLE: this library tells its own
-    cancellations apart, and a gRPC server says so to what reaches it while it shuts down. And gRPC's own
+    It has the RPC's code and message, with two exceptions. CANCELLED becomes UNAVAILABLE: this library tells its
+    own cancellations apart, and a gRPC server says so to what reaches it while it shuts down. And gRPC's own
     refusal of a message over the limit becomes INVALID_ARGUMENT, because trying again cannot help.
     """
     let_go(failed)

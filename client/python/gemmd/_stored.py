@@ -45,7 +45,7 @@ class Stored(NamedTuple):
         return tuple(each for each in all_planes if each is not None)
 
     def placed_in(self, memory: Array) -> Stored:
-        """The same with its planes one after another in memory: 1-D uint8, large enough."""
+        """A copy with its planes one after another in `memory`: 1-D uint8, large enough."""
         at = 0
 
         def place(plane: Array | None) -> Array | None:
@@ -71,7 +71,7 @@ class Stored(NamedTuple):
         )
 
     def transposed(self) -> Stored:
-        """The same the other way round: lines that were rows are columns."""
+        """The matrix the other way round: lines that were rows are columns."""
         is_flat = self.data.ndim == 1
 
         def turned(plane: Array | None) -> Array | None:

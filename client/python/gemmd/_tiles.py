@@ -34,7 +34,7 @@ class Work:
 
     @property
     def deadline(self) -> float | None:
-        """Of each request, in seconds."""
+        """Each request's deadline, in seconds."""
         seconds: float | None = self.asked.get("deadline")
         return seconds
 
@@ -211,7 +211,7 @@ class Grid(NamedTuple):
 
 
 def grid_of(shape: tuple[int, int], servers: int, sizes: tuple[float, float], shift: int = 0) -> Grid:
-    """As many servers as have a tile, and of those grids the one for which least is sent.
+    """The grid for which least is sent, of those with as many servers as have a tile.
 
     shape: in tiles. sizes: bytes of the left and of the right factor.
     """

@@ -198,7 +198,7 @@ def _gradient_of_x(client: Client, turned: Any, gradient: Any) -> Any:
 
 
 def _multiplied(client: Client, a: Any, b: Any, **asked: Any) -> Any:
-    """Of two tensors, a transposed: neither is on the server."""
+    """The product of two tensors, a transposed: neither is on the server."""
     out = torch.zeros((a.shape[1], b.shape[1]), dtype=a.dtype)
     if a.shape[0]:
         client.matmul(_host(a), _host(b), out=_view(out), **asked)

@@ -277,7 +277,7 @@ def _take(kind: Any, message: Any, **others: Any) -> Any:
 
 
 def kernels_of(message: Any) -> tuple[Kernel, ...]:
-    """Of ListKernelsResponse."""
+    """The kernels of a ListKernelsResponse."""
     return tuple(
         _take(Kernel, each, determinism=_DETERMINISM.get(each.determinism, str(each.determinism)))
         for each in message.kernels
@@ -285,18 +285,18 @@ def kernels_of(message: Any) -> tuple[Kernel, ...]:
 
 
 def candidates_of(message: Any) -> tuple[Candidate, ...]:
-    """Of ListKernelsResponse."""
+    """The candidates of a ListKernelsResponse."""
     return tuple(_take(Candidate, each) for each in message.candidates)
 
 
 def tuning_of(message: Any) -> Tuning:
-    """Of TuneResponse."""
+    """The value of a TuneResponse."""
     shapes = tuple(tuple(_take(TunedCandidate, each) for each in shape.candidates) for shape in message.shapes)
     return Tuning(shapes, message.device)
 
 
 def traces_of(message: Any) -> Traces:
-    """Of TracesResponse."""
+    """The value of a TracesResponse."""
     timelines = tuple(
         _take(
             Timeline,
@@ -311,13 +311,13 @@ def traces_of(message: Any) -> Traces:
 
 
 def estimate_of(message: Any) -> Estimate:
-    """Of EstimateResponse."""
+    """The value of an EstimateResponse."""
     found: Estimate = _take(Estimate, message)
     return found
 
 
 def info_of(message: Any, library: str) -> Info:
-    """Of ServerInfoResponse, for a client of that library."""
+    """The value of a ServerInfoResponse, for a client of that library."""
     devices = tuple(_take(Device, each, memory=_take(Memory, each.memory)) for each in message.devices)
     found: Info = _take(
         Info,
@@ -331,7 +331,7 @@ def info_of(message: Any, library: str) -> Info:
 
 
 def tenant_resident_of(message: Any) -> TenantResident:
-    """Of ResidentOperand."""
+    """The value of a ResidentOperand."""
     data = message.operand.data
     try:
         name = types.by_number(data.type).name
@@ -358,7 +358,7 @@ def _queue_of(message: Any) -> Queue:
 
 
 def statistics_of(message: Any) -> Statistics:
-    """Of StatisticsResponse."""
+    """The value of a StatisticsResponse."""
     found: Statistics = _take(
         Statistics,
         message,

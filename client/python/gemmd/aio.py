@@ -1,4 +1,4 @@
-"""The same client for asyncio: thousands of products under way in one thread of the caller's.
+"""gemmd.Client for asyncio: thousands of products under way in one thread of the caller's.
 
     async with gemmd.aio.Client("host:50051") as client:
         rows = await asyncio.gather(*(client.matmul(x, w) for x in xs))
@@ -278,7 +278,7 @@ class AsyncLinear:
 
 
 def _again(sync: _client.Client) -> Client:
-    """Of a pickle."""
+    """A client from its pickle."""
     made = Client.__new__(Client)
     made.sync = sync
     made._box = None

@@ -405,10 +405,10 @@ class Client(Administration):
     ) -> list[str]:
         """Every server forgets a matrix, for everybody: that of a handle, a digest or a name, or a Resident.
 
-        Of several names of a matrix, the one that is given goes alone; the last one goes with its matrix.
+        Where a matrix has several names, the one that is given goes alone; the last one goes with its matrix.
         pattern: instead of it, all names that are like it, as residents() says; none may be.
-        Returns the texts that were released. NotFound: no matrix has that handle, digest or name. Of several
-        servers each is asked, and one that is away is an error.
+        Returns the texts that were released. NotFound: no matrix has that handle, digest or name. Each of
+        several servers is asked, and one that is away is an error.
         """
         if (resident is None) == (pattern is None):
             raise TypeError("release() takes one of both: a matrix, or pattern=")
@@ -591,7 +591,7 @@ _again: weakref.WeakValueDictionary[str, Client] = weakref.WeakValueDictionary()
 
 
 def _client_again(kind: type[Client], arguments: dict[str, Any]) -> Client:
-    """Of a pickle; many matrices that come one by one have one client."""
+    """A client from its pickle; many matrices that come one by one have one client."""
     key = repr((kind, arguments))
     with _again_lock:
         found = _again.get(key)

@@ -33,7 +33,7 @@ class Linear:
         return self._client.matmul(x, self.w, **self.arguments(asked))
 
     def submit(self, x: Any, **asked: Any) -> Any:
-        """The same in the background, as Client.submit()."""
+        """Multiplies in the background, as Client.submit()."""
         return self._client.submit(x, self.w, **self.arguments(asked))
 
     def arguments(self, asked: Mapping[str, Any]) -> dict[str, Any]:

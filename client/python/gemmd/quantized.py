@@ -26,9 +26,9 @@ class Quantized:
         it has columns in pairs, or rows where it was transposed. float32 with type="tf32" is multiplied in TF32.
     type: a format of docs/quantization.md ("mxfp4", "int4-g64-f16-zp"), or the elements' type ("fp4_e2m1").
     scales: of whole lines (int8, uint8, fp8): one number, or float32 with one for each row of the left factor
-        (M or M x 1) or each column of the right one (N or 1 x N). Of blocks: of the shape of data with
-        ceil(K / block_k) in place of K and ceil(lines / block_lines) in place of the other; in NumPy's type for
-        them, or codes as uint8 (E8M0, FP8_E4M3) or uint16 (bf16). None: int8 and fp8 may go without, each is 1.
+        (M or M x 1) or each column of the right one (N or 1 x N). Those of blocks have the shape of data
+        with ceil(K / block_k) in place of K and ceil(lines / block_lines) in place of the other; in NumPy's type
+        for them, or codes as uint8 (E8M0, FP8_E4M3) or uint16 (bf16). None: int8 and fp8 may go without, each is 1.
     zero_points: of integers, one for each scale, within the elements' range.
     tensor_scale: one number, nvfp4's.
     offsets: of integers in blocks, instead of zero points: in the shape and the type of scales.
@@ -96,7 +96,7 @@ class Quantized:
             else "...-row".
         axis: where the lines are: 0 for rows (a left factor), 1 for columns (a right one). One scale for the
             tensor, or for 128 x 128 elements, needs none.
-        rule: of mxfp8, mxfp6 and mxfp4: "floor" saturates what is over the largest element, "round-up" nothing. Of
+        rule: for mxfp8, mxfp6 and mxfp4 "floor" saturates what is over the largest element, "round-up" nothing; for
             int8, int4 and iq4-nl without zero points "full-range" uses the lowest value too, with scales of either
             sign.
 
@@ -164,8 +164,8 @@ class Quantized:
         """Writes a container, byte for byte as `gemm quantize` writes one of these codes, for `gemm` and load().
 
         The file appears whole or not at all, in the place of an older one. Elements that lie with K along their
-        lines are written from where they are; others are copied once. Of one scale for the tensor, or for
-        128 x 128 elements, those lines are the file's that lie one after another here.
+        lines are written from where they are; others are copied once. With one scale for the tensor, or for
+        128 x 128 elements, the file's lines are those that lie one after another here.
 
         ValueError: there are no scales, the format has no name, or axis is None where it matters. OSError: the file
         cannot be written.
@@ -200,7 +200,7 @@ class Quantized:
 
     @property
     def scales(self) -> Array | None:
-        """Of blocks rows x columns of their plane; of whole lines one, M x 1 or 1 x N, or 1-D where both fit."""
+        """Scales of blocks as rows x columns; of whole lines one, M x 1, 1 x N, or 1-D where both fit."""
         return self.stored.scales
 
     @property
@@ -328,7 +328,7 @@ def _real(x: Any) -> np.ndarray[tuple[int, int], np.dtype[np.float32]]:
 
 
 def _turned(plane: Array | None, is_turned: bool) -> Array | None:
-    """Of lines x K as of the matrix, whose columns are lines."""
+    """A plane of lines x K as the matrix has it, whose columns are lines where is_turned."""
     if plane is None or not is_turned:
         return plane
     return np.ascontiguousarray(plane.T)

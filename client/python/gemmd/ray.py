@@ -91,7 +91,7 @@ class Multiplier:
 
 
 def pool(w: Any, count: int, *, options: Mapping[str, Any] | None = None, **more: Any) -> ActorPool:
-    """So many actors, each a Multiplier(w, **more), as Ray's ActorPool: its map() takes multiply.
+    """`count` actors, each a Multiplier(w, **more), as Ray's ActorPool: its map() takes multiply.
 
     list(gemmd.ray.pool(w, 2).map(gemmd.ray.multiply, batches)). options: of the actors, as {"num_cpus": 0}, which
     is the default: servers compute. address: by default GEMMD_SERVER's of this process.

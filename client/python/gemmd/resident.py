@@ -400,7 +400,7 @@ def _again(
     released: bool,
     names: Sequence[str] = (),
 ) -> Resident:
-    """Of a pickle, this version's or an older one's."""
+    """A Resident from its pickle, this version's or an older one's."""
     made = Resident(client._engine, spec, handle, digest, saved_bytes=saved_bytes, names=names)
     made._released = released
     return made
@@ -409,7 +409,7 @@ def _again(
 def _named_again(
     client: Client, name: str, spec: OperandSpec, handle: str, digest: bytes, released: bool, names: Sequence[str]
 ) -> Named:
-    """Of a pickle."""
+    """A Named from its pickle."""
     made = Named(client._engine, name, spec, handle, digest, names)
     made._released = released
     return made

@@ -72,7 +72,7 @@ def parse_pushback(value: str | None) -> Pushback:
 
 
 def late(error: errors.DeadlineExceeded, first: errors.Error | None) -> errors.DeadlineExceeded:
-    """The same with what failed before, which is why the time did not suffice."""
+    """The error with what failed before, which is why the time did not suffice."""
     if first is None or first is error:
         return error
     told = errors.DeadlineExceeded(f"{error.message}; the first attempt ended with {first}")

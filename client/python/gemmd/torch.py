@@ -38,8 +38,8 @@ class Linear(torch.nn.Linear):  # type: ignore[misc]
     release() where only others change so.
 
     x must be of the weight's type, and so are results; under torch.autocast x becomes the weight's type and
-    results have autocast's. Gradients of x, weight and bias are computed on the server. Of a quantized weight
-    those of x are of its dequantized values, which the server then keeps too, in f32; it has none itself
+    results have autocast's. Gradients of x, weight and bias are computed on the server. With a quantized weight
+    those of x are of its dequantized values, which the server then keeps too, in f32; the weight has none
     (RuntimeError).
 
     state_dict() and load_state_dict() are torch.nn.Linear's. Copies and pickles send the weight again with their
@@ -63,7 +63,7 @@ class Linear(torch.nn.Linear):  # type: ignore[misc]
 
     @classmethod
     def of(cls, layer: Any, client: Client | None = None, activation: str = "none", **asked: Any) -> Linear:
-        """Of a torch.nn.Linear, whose parameters and hooks it shares. Further arguments are Client.linear()'s.
+        """A layer of a torch.nn.Linear, whose parameters and hooks it shares. `asked`: Client.linear()'s.
 
         name= goes to each weight that takes this one's place; copies of the layer have none.
 
@@ -159,7 +159,7 @@ class QuantizedLinear(torch.nn.Module):  # type: ignore[misc]
     def of(
         cls, layer: Any, client: Client | None = None, activation: str = "none", **asked: Any
     ) -> QuantizedLinear:
-        """Of a tool's layer. ValueError: its values have no form here, and why. `asked`: Client.linear()'s."""
+        """A layer of a tool's. ValueError: its values have no form here, and why. `asked`: Client.linear()'s."""
         return cls(layer, client, activation, **asked)
 
     def forward(self, x: Any) -> Any:

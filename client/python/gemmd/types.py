@@ -46,7 +46,7 @@ class ElementType(NamedTuple):
 
     @property
     def is_integer(self) -> bool:
-        """Of those that have scales: whether it is an integer."""
+        """Whether it is an integer that may have scales."""
         return self.name in ("int8", "uint8", "int4", "uint4")
 
     @property

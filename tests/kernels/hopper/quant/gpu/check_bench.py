@@ -30,7 +30,7 @@ def ptr(t): return P(t.data_ptr() if t is not None else 0)
 
 
 def some(shape, usual, few, odd):
-    """Of `usual`, an interval, and where odd some of `few`."""
+    """Bytes of the interval `usual`, and a few of `few` among them where odd."""
     values = torch.randint(*usual, shape, device=dev, dtype=torch.uint8)
     if not odd: return values
     few = torch.tensor(few, device=dev, dtype=torch.uint8)
@@ -38,7 +38,7 @@ def some(shape, usual, few, odd):
 
 
 def numbers_of(code, bytes, k):
-    """Of codes as they lie: float64."""
+    """The numbers that codes stand for, as they lie: float64."""
     if code == "u8": return bytes.double()
     if bits_of_code(code) == 8:
         return bytes.view({"i8": torch.int8, "e4m3": torch.float8_e4m3fn, "e5m2": torch.float8_e5m2}[code]).double()
@@ -283,7 +283,7 @@ def once(g, n=40):
 
 def code_bytes(format, n, k): return n * k * bits_of(format) // 8
 def copies_of(bytes):
-    """As many as no cache holds a part of that counts."""
+    """A number of copies of which no cache holds a part that counts."""
     return max(4, math.ceil(5e8 / bytes))
 
 

@@ -38,7 +38,7 @@ def bits_of(format): return bits_of_code(format.code)
 def scale_bytes(format): return {"f16": 2, "bf16": 2, "f32": 4, "e8m0": 1, "e4m3": 1}[format.scale]
 def first_of(letter): return next(f for f in FORMATS if f.letter == letter)
 def unit_bytes(format):
-    """Of 16 lines by 128 of K."""
+    """The bytes of 16 lines by 128 of K."""
     return 16 * (16 * bits_of(format) + 128 // (format.scale_k or 128) * scale_bytes(format) * (1 + format.offsets))
 
 
