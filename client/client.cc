@@ -154,14 +154,20 @@ absl::StatusOr<v1::EstimateResponse> Client::Estimate(const v1::EstimateRequest&
       });
 }
 
-absl::StatusOr<v1::StatisticsResponse> Client::Statistics(
-    const CallOptions& call, const std::optional<std::string>& quota_of) {
-  v1::StatisticsRequest message;
-  if (quota_of.has_value()) message.set_tenant(*quota_of);
+absl::StatusOr<v1::StatisticsResponse> Client::Statistics(const v1::StatisticsRequest& request,
+                                                          const CallOptions& call) {
   return connection_->Wait<v1::StatisticsResponse>(
-      message, call,
-      [](const Server& server, auto* context, auto* request, auto* response, auto on_status) {
-        server.admin->async()->Statistics(context, request, response, std::move(on_status));
+      request, call,
+      [](const Server& server, auto* context, auto* message, auto* response, auto on_status) {
+        server.admin->async()->Statistics(context, message, response, std::move(on_status));
+      });
+}
+
+absl::StatusOr<v1::DrainResponse> Client::Drain(const CallOptions& call) {
+  return connection_->Wait<v1::DrainResponse>(
+      v1::DrainRequest(), call,
+      [](const Server& server, auto* context, auto* message, auto* response, auto on_status) {
+        server.admin->async()->Drain(context, message, response, std::move(on_status));
       });
 }
 

@@ -70,12 +70,13 @@ class Client {
                                                       const CallOptions& call = {});
   absl::StatusOr<v1::EstimateResponse> Estimate(const v1::EstimateRequest& request,
                                                 const CallOptions& call = {});
-  // `quota_of`: the tenant whose quota is told as well; see admin.proto.
-  absl::StatusOr<v1::StatisticsResponse> Statistics(
-      const CallOptions& call = {}, const std::optional<std::string>& quota_of = std::nullopt);
+  absl::StatusOr<v1::StatisticsResponse> Statistics(const v1::StatisticsRequest& request = {},
+                                                    const CallOptions& call = {});
   // Requests that have ended, and when their stages ran; see admin.proto.
   absl::StatusOr<v1::TracesResponse> Traces(const v1::TracesRequest& request,
                                             const CallOptions& call = {});
+  // Has the server end; see admin.proto.
+  absl::StatusOr<v1::DrainResponse> Drain(const CallOptions& call = {});
   // Takes as long as the launches do; see admin.proto.
   absl::StatusOr<v1::TuneResponse> Tune(const v1::TuneRequest& request,
                                         const CallOptions& call = {});

@@ -30,6 +30,11 @@ Severity LogThreshold(const std::string& level) {
   return Severity::kInfo;
 }
 
+const char* NameOf(int signal) {
+  if (signal == Signals::kDrain) return "Admin.Drain";
+  return signal == SIGTERM ? "SIGTERM" : "SIGINT";
+}
+
 // Signals that come while the server starts.
 class SignalsAtStart {
  public:
@@ -142,7 +147,7 @@ int Serve(const config::ServerConfig& config, const ReadOptions& read_options) {
         Log(Severity::kError, "device_lost", {{"error", status.message()}});
         Signals::Raise(Signals::kDeviceLost);
       },
-      [&at_start] { return at_start.IsStopped(); });
+      [] { Signals::Raise(Signals::kDrain); }, [&at_start] { return at_start.IsStopped(); });
   if (at_start.stop() != 0) {
     return at_start.stop() == Signals::kDeviceLost ? kExitDeviceLost : kExitOk;
   }
@@ -162,7 +167,7 @@ int Serve(const config::ServerConfig& config, const ReadOptions& read_options) {
   TellServiceManager("STOPPING=1");
   if (signal == Signals::kDeviceLost) EndWithLostDevice(server.get());
   Log(Severity::kInfo, "draining",
-      {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"},
+      {{"signal", NameOf(signal)},
        {"in_flight", server->totals().in_flight},
        {"uploads", server->NewDrain().unfinished().uploads}});
   FinishWork(config.lifecycle(), server.get(), signals);

@@ -12,7 +12,8 @@ namespace gemmd {
 // The options that the process has, read anew.
 using ReadOptions = std::function<absl::StatusOr<CommandLine>()>;
 
-// Builds every layer, warms the device up, serves until SIGTERM or SIGINT, then drains:
+// Builds every layer, warms the device up, serves until SIGTERM, SIGINT or a call of Drain, then
+// drains:
 // health turns NOT_SERVING, new requests get UNAVAILABLE, those that were let in finish, though
 // their payload may still be coming, and so do uploads (drain.h). A second
 // signal or the drain timeout ends the process at once. A lost device ends it within a

@@ -90,7 +90,7 @@ Server::Base::Base(const config::ServerConfig& config)
 }
 
 std::unique_ptr<Server> Server::Start(const config::ServerConfig& config, const OnLost& on_lost,
-                                      const IsStopped& is_stopped) {
+                                      OnDrain on_drain, const IsStopped& is_stopped) {
   absl::StatusOr<std::unique_ptr<PolicyFile>> policy =
       PolicyFile::Open(config.auth().policy_file(), kPolicyPeriod);
   if (!policy.ok()) {
@@ -111,7 +111,8 @@ std::unique_ptr<Server> Server::Start(const config::ServerConfig& config, const 
     return nullptr;
   }
   base->devices = *std::move(devices);
-  std::unique_ptr<Server> server(new Server(config, *std::move(policy), std::move(base)));
+  std::unique_ptr<Server> server(
+      new Server(config, *std::move(policy), std::move(base), std::move(on_drain)));
   if (!server->PreloadOperands(is_stopped)) return nullptr;
   if (!server->Listen() || !server->Observe()) return nullptr;
   server->LogStart();
@@ -119,7 +120,7 @@ std::unique_ptr<Server> Server::Start(const config::ServerConfig& config, const 
 }
 
 Server::Server(const config::ServerConfig& config, std::unique_ptr<PolicyFile> policy,
-               std::unique_ptr<Base> base)
+               std::unique_ptr<Base> base, OnDrain on_drain)
     : config_(config),
       policy_(std::move(policy)),
       base_(std::move(base)),
@@ -150,13 +151,14 @@ Server::Server(const config::ServerConfig& config, std::unique_ptr<PolicyFile> p
             }
           },
           [this] { return connections_.ReadTraffic(); }),
+      holdings_(AllHoldings()),
       authorizer_(policy_.get(), &audit_, AuthorizerOptions(config, &connections_)),
       door_{&watch_, &authorizer_},
       gemm_(&admission_, &base_->statistics, &base_->clock, door_, SessionOptions(config.limits())),
       operands_(&store_, &base_->devices->router(), door_, LimitsOfRequests(),
                 static_cast<std::uint64_t>(config.limits().chunk_bytes())),
       regions_service_(&regions_, door_),
-      admin_(AdminSources(), door_),
+      admin_(AdminSources(std::move(on_drain)), door_),
       // Without such a tenant PreloadOperands() says what is wrong, and nothing is served.
       repository_(
           config.operands().preload(),
@@ -172,8 +174,9 @@ RequestLimits Server::LimitsOfRequests() const {
   return limits;
 }
 
-AdminService::Sources Server::AdminSources() {
+AdminService::Sources Server::AdminSources(OnDrain on_drain) {
   AdminService::Sources sources;
+  sources.drain = std::move(on_drain);
   sources.registry = &BuiltinRegistry();
   sources.router = &base_->devices->router();
   sources.admission = &admission_;
@@ -185,12 +188,27 @@ AdminService::Sources Server::AdminSources() {
   sources.statistics = &base_->statistics;
   sources.tracer = base_->tracer->get();
   sources.quotas = &quotas_;
+  sources.holdings = &holdings_;
   sources.clock = &base_->clock;
   sources.message_bytes = rpc_.message_bytes;
   sources.calls_per_connection = static_cast<std::uint64_t>(rpc_.streams_per_connection);
   sources.max_queued_jobs = static_cast<std::uint64_t>(config_.scheduling().max_queued_requests()) *
                             router().devices().size();
   return sources;
+}
+
+HoldingsOverview Server::AllHoldings() {
+  HoldingsOverview all;
+  for (const ServedDevice& each : router().devices()) {
+    all.Add(admission_.ledger_of(each.device), each.device->traits().name);
+  }
+  all.Add(store_.ledger());
+  all.Add(regions_.ledger());
+  all.Add(connections_.ledger());
+  all.Add([this](std::size_t most) { return watch_.Read(most); });
+  all.Add(watch_.slow_calls()->ledger());
+  all.Add(quotas_.ledger());
+  return all;
 }
 
 bool Server::PreloadOperands(const IsStopped& is_stopped) {
@@ -247,6 +265,7 @@ bool Server::Observe() {
   parts.metrics.tuner = &tuner_;
   parts.metrics.measured_plans = [plans = &base_->plans] { return plans->size(); };
   parts.metrics.connections = &connections_;
+  parts.metrics.holdings = &holdings_;
   auto started = Observability::Start(ObserveOptions(config_), std::move(parts));
   if (!started.ok()) {
     LogCannotStart(started.status());

@@ -14,6 +14,7 @@
 #include "server/auth/policy_file.h"
 #include "server/devices.h"
 #include "server/drain.h"
+#include "server/holdings/overview.h"
 #include "server/holdings/quotas.h"
 #include "server/net/connection_table.h"
 #include "server/observability.h"
@@ -39,13 +40,14 @@ namespace gemmd {
 class Server {
  public:
   using OnLost = std::function<void(const absl::Status&)>;
+  using OnDrain = std::function<void()>;
   using IsStopped = std::function<bool()>;
 
   // Builds every layer, warms the devices up, preloads operands, and listens. Null where that
-  // cannot be; the log then says why. `on_lost`: as Devices::Make(). `is_stopped`: as Preload().
-  // The configuration outlives the result.
+  // cannot be; the log then says why. `on_lost`: as Devices::Make(). `on_drain`: has it end, for an
+  // operator. `is_stopped`: as Preload(). The configuration outlives the result.
   static std::unique_ptr<Server> Start(const config::ServerConfig& config, const OnLost& on_lost,
-                                       const IsStopped& is_stopped);
+                                       OnDrain on_drain, const IsStopped& is_stopped);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
@@ -78,10 +80,11 @@ class Server {
   };
 
   Server(const config::ServerConfig& config, std::unique_ptr<PolicyFile> policy,
-         std::unique_ptr<Base> base);
+         std::unique_ptr<Base> base, OnDrain on_drain);
 
   RequestLimits LimitsOfRequests() const;
-  AdminService::Sources AdminSources();
+  AdminService::Sources AdminSources(OnDrain on_drain);
+  HoldingsOverview AllHoldings();
   // These return false if that cannot be; the log says why.
   bool PreloadOperands(const IsStopped& is_stopped);
   bool Listen();
@@ -104,6 +107,7 @@ class Server {
 
   ConnectionTable connections_;
   CallWatch watch_;
+  const HoldingsOverview holdings_;
   const Authorizer authorizer_;
   const Door door_;
   GemmService gemm_;

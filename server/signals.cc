@@ -12,7 +12,7 @@
 namespace gemmd {
 namespace {
 
-constexpr int kByUrgency[] = {Signals::kDeviceLost, SIGTERM, SIGINT, SIGHUP};
+constexpr int kByUrgency[] = {Signals::kDeviceLost, SIGTERM, SIGINT, Signals::kDrain, SIGHUP};
 
 // Those that came and were not told yet, a bit each.
 std::atomic<unsigned> pending{0};
@@ -64,7 +64,7 @@ int Signals::Wait(int timeout_ms) const {
 
 bool Signals::AwaitStop(int timeout_ms) const {
   const int signal = Wait(timeout_ms);
-  return signal != 0 && signal != SIGHUP;
+  return signal != 0 && signal != SIGHUP && signal != kDrain;
 }
 
 }  // namespace gemmd

@@ -5,14 +5,17 @@
 
 namespace gemmd {
 
-// SIGTERM, SIGINT, SIGHUP and a device's loss. Each that came and was not told yet is remembered
-// once: ten SIGHUPs ask for one reload, and none of them keeps a SIGTERM waiting. (Blocking the
-// signals for sigwait() would need every thread to do so, those of libraries too.)
+// SIGTERM, SIGINT, SIGHUP, a device's loss, and an operator's call of Drain. Each that came and was
+// not told yet is remembered once: ten SIGHUPs ask for one reload, and none of them keeps a SIGTERM
+// waiting. (Blocking the signals for sigwait() would need every thread to do so, those of libraries
+// too.)
 //
 // REQUIRES: one in the process, which takes these signals over.
 class Signals {
  public:
-  static constexpr int kDeviceLost = SIGUSR1;  // which is never caught
+  // These two are never caught.
+  static constexpr int kDeviceLost = SIGUSR1;
+  static constexpr int kDrain = SIGUSR2;
 
   // Ends the process by abort() where it may open no file.
   Signals();
@@ -22,11 +25,11 @@ class Signals {
   // Safe in signal handlers and on any thread.
   static void Raise(int signal);
 
-  // The most urgent of the signals that came: a device's loss, SIGTERM, SIGINT, then SIGHUP. 0 if
-  // none came for `timeout_ms`, where -1 waits for ever.
+  // The most urgent of the signals that came: a device's loss, SIGTERM, SIGINT, Drain, then SIGHUP.
+  // 0 if none came for `timeout_ms`, where -1 waits for ever.
   int Wait(int timeout_ms) const;
-  // Returns whether a signal came other than SIGHUP, which has nothing to say to a server that
-  // drains.
+  // Returns whether a signal came other than SIGHUP and Drain, which have nothing to say to a
+  // server that drains.
   bool AwaitStop(int timeout_ms) const;
 };
 

@@ -81,6 +81,7 @@ int Run(int argc, const char* const* argv) {
   AddMatmulCommand(commands);
   AddInfoCommand(commands);
   AddHealthCommand(commands);
+  AddDrainCommand(commands);
   AddServersCommand(commands);
   AddStatsCommand(commands);
   AddTopCommand(commands);

@@ -5,8 +5,8 @@
 //   products    matmul_command.cc, estimate_command.cc, bench_command.cc
 //   operands    quantize_command.cc, weights_command.cc, put_command.cc, get_command.cc,
 //               ls_command.cc, name_command.cc, rm_command.cc
-//   the server  info_command.cc, health_command.cc, stats_command.cc, top_command.cc,
-//               kernels_command.cc, trace_command.cc, tune_command.cc
+//   the server  info_command.cc, health_command.cc, drain_command.cc, stats_command.cc,
+//               top_command.cc, kernels_command.cc, trace_command.cc, tune_command.cc
 //   servers     servers_command.cc
 //   the shell   completion_command.cc
 #include <grpc/support/log.h>

@@ -54,17 +54,54 @@ pod run --rm "$base" /usr/bin/true 2>"$work/why" ||
 step "image"
 mapfile -t cache < <(deploy/bazel_cache.sh)
 bazel build --config=opt "${cache[@]}" //server:gemmd //client/cli:gemm
-arguments=(--build-arg "CUDA=")
+arguments=(--build-arg "CUDA=" --build-arg VERSION=0.2.0)
 if [[ ${1:-} != --whole ]]; then
-  install -D -s -t "$work/binaries/out/usr/local/bin" \
-    bazel-bin/server/gemmd bazel-bin/client/cli/gemm
+  deploy/image/root.py bazel-bin/server/gemmd bazel-bin/client/cli/gemm "$work/binaries/out"
   tar -C "$work/binaries" -c out | pod import --quiet - localhost/gemmd-binaries >/dev/null
   arguments+=(--build-arg BINARIES=localhost/gemmd-binaries)
 fi
 # Chroot isolation, because CI runs this where containers cannot be nested.
-pod build --format=docker --isolation=chroot --pull=never "${arguments[@]}" \
-  -f deploy/image/Containerfile -t gemmd:0.2.0 .
+build() {
+  pod build --quiet --format=docker --isolation=chroot --pull=never --timestamp=0 "$@" \
+    "${arguments[@]}" -f deploy/image/Containerfile .
+}
+build -t gemmd:0.2.0 >/dev/null
 pod image inspect gemmd:0.2.0 --format 'image of {{.Size}} bytes, user {{.User}}, {{.Config.Entrypoint}}'
+# Their names differ: Docker's format has the number of the container that was built in.
+layers() { pod image inspect "$1" --format '{{.RootFS.Layers}}'; }
+[[ $(layers "$(build --no-cache)") == "$(layers gemmd:0.2.0)" ]] ||
+  fail "a second build of the same binaries has other layers"
+echo "a second build has the same layers: $(layers gemmd:0.2.0)"
+
+step "what is in it"
+mkdir "$work/saved" "$work/root"
+pod image save --format=docker-archive gemmd:0.2.0 | tar -C "$work/saved" -x
+for layer in $(/usr/bin/python3 -c 'import json, sys
+print(*json.load(open(sys.argv[1]))[0]["Layers"])' "$work/saved/manifest.json"); do
+  tar -C "$work/root" -xf "$work/saved/$layer"
+done
+mapfile -t runnable < <(cd "$work/root" && find . -type f -perm /111 | sort)
+printf '%s\n' "${runnable[@]}"
+if printf '%s\n' "${runnable[@]}" | grep -qvE '^\./usr/(local/bin/gemmd?|lib(64)?/([^/]+/)?[^/]*\.so[.0-9]*)$'; then
+  fail "something besides gemmd, gemm and libraries can be run"
+fi
+# Every library has its package, its licence and its entry in the list.
+/usr/bin/python3 - "$work/root" <<'PYTHON'
+import json
+import pathlib
+import sys
+
+root = pathlib.Path(sys.argv[1])
+sbom = json.loads((root / "usr/share/sbom/gemmd.spdx.json").read_text())
+names = {each["name"] for each in sbom["packages"]} - {"gemmd"}
+for name in names:
+    assert (root / "usr/share/doc" / name / "copyright").is_file(), f"{name} has no licence"
+installed = {path.name for path in (root / "var/lib/dpkg/status.d").iterdir()}
+assert installed <= names, installed - names
+besides = sum(path.stat().st_size for path in root.rglob("*") if path.is_file() and "local/bin" not in str(path))
+print(f"{len(names)} packages listed, {len(installed)} of them installed; {besides} bytes besides the programs")
+assert besides <= 16 << 20, "more than 16 MiB besides the programs"
+PYTHON
 
 step "start, from the overlay cpu of deploy/kubernetes"
 # However slow the machine is, what is to be drained must be let into the queue first.
@@ -111,16 +148,19 @@ fi
 cat "$work/why"
 
 step "what the process may do"
-state=$(pod exec "$container" /usr/bin/cat /proc/1/status)
+process=$(pod inspect "$container" --format '{{.State.Pid}}')
+state=$(</proc/"$process"/status)
 grep -E '^(Uid|CapEff|CapBnd|NoNewPrivs|Seccomp):' <<<"$state"
 grep -q $'^Uid:\t65532\t65532' <<<"$state" || fail "it does not run as 65532"
 grep -q $'^CapBnd:\t0000000000000000' <<<"$state" || fail "it may gain capabilities"
 grep -q $'^NoNewPrivs:\t1' <<<"$state" || fail "it may gain privileges"
 grep -q $'^Seccomp:\t2' <<<"$state" || fail "no seccomp filter"
-if pod exec "$container" /usr/bin/touch /written 2>/dev/null; then
+awk '$5 == "/" {print $6}' "/proc/$process/mountinfo" | grep -qE '^ro(,|$)' ||
   fail "the root file system is writable"
-fi
 echo "the root file system is read-only"
+if pod exec "$container" /bin/sh -c true 2>"$work/why"; then
+  fail "a shell starts in it"
+fi
 
 step "calls: a product in f32, and one of fp8 codes with scales"
 /usr/bin/python3 - "$work" <<'PYTHON'

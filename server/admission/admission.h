@@ -189,6 +189,8 @@ class Admission {
   MemoryBytes HeldOf(const Device* device) const {
     return MemoryBytes::Of(shares_.at(device)->held());
   }
+  // Counts what requests hold of the device's memory and of the host's, by whose they are.
+  const Ledger& ledger_of(const Device* device) const { return *shares_.at(device); }
 
  private:
   // The facts that the header alone decides.

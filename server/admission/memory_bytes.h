@@ -31,8 +31,11 @@ struct MemoryHolder {
 
 inline LedgerRules MemoryRules() {
   LedgerRules rules;
-  rules.quantities = {"bytes of device memory", "bytes of page-locked memory for small planes",
-                      "bytes of page-locked memory", "bytes of host memory"};
+  rules.quantities[0] = {"device_bytes", "bytes of device memory"};
+  rules.quantities[1] = {"small_pinned_bytes", "bytes of page-locked memory for small planes"};
+  rules.quantities[2] = {"pinned_bytes", "bytes of page-locked memory"};
+  rules.quantities[3] = {"host_bytes", "bytes of host memory"};
+  rules.waits_for.fill(WaitsFor::kRequests);
   rules.limit = "share";
   rules.option = "scheduling.tenant_percent";
   rules.first_is_free = true;

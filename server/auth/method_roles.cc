@@ -58,6 +58,7 @@ constexpr MethodRoles kTable[] = {
     {"/gemmd.v1.Admin/ListKernels", kAnyRole},
     {"/gemmd.v1.Admin/Statistics", kWatchers, true},
     {"/gemmd.v1.Admin/Tune", kOperators, true},
+    {"/gemmd.v1.Admin/Drain", kOperators, true},
     // Users see their own requests (server/rpc/services/timelines.h).
     {"/gemmd.v1.Admin/Traces", kAnyRole},
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "absl/container/node_hash_map.h"
 #include "absl/strings/cord.h"
@@ -37,7 +38,8 @@ struct LedgerAccount {
   std::string name;
   std::size_t holds = 0;
   Amounts amounts{};
-  TimeNs paid_at = 0;  // when all device time that is owed is paid; past: none is
+  std::optional<Amounts> own_limits;  // of the terms that came last
+  TimeNs paid_at = 0;                 // when all device time that is owed is paid; past: none is
 };
 
 struct LedgerState {
@@ -86,11 +88,13 @@ struct LedgerState {
         : party == static_cast<std::size_t>(Party::kTenant)
             ? absl::StrCat("the tenant's ", rules.limit)
             : absl::StrCat("the ", rules.limit, " of address ", address.value_or(""));
-    return absl::StrCat(whose, " of ", rules.quantities[quantity], " is ", limit);
+    return absl::StrCat(whose, " of ", rules.quantities[quantity].words, " is ", limit);
   }
 
-  std::string Option(std::size_t party) const {
-    return party == kAll || rules.option.empty() ? "" : absl::StrCat(" (", rules.option, ")");
+  std::string Option(std::size_t party, std::size_t quantity) const {
+    const absl::string_view option =
+        party == kAll ? rules.quantities[quantity].option : rules.option;
+    return option.empty() ? "" : absl::StrCat(" (", option, ")");
   }
 
   // Refuses what no use of others is in the way of. The least limit is named.
@@ -107,7 +111,7 @@ struct LedgerState {
       const std::string text = Named(least, holder.address, i, limit);
       if (limit == 0) return By(least, absl::PermissionDeniedError(text));
       return By(least, absl::InvalidArgumentError(
-                           absl::StrCat(text, ", and this takes ", amounts[i], Option(least))));
+                           absl::StrCat(text, ", and this takes ", amounts[i], Option(least, i))));
     }
     return absl::OkStatus();
   }
@@ -123,11 +127,11 @@ struct LedgerState {
       // A request that takes nothing of it is not refused for it, though a new limit may be below
       // what is held.
       if (amounts[i] == 0 || (held <= limit && amounts[i] <= limit - held)) continue;
-      return By(party,
-                WithRetryAfter(absl::ResourceExhaustedError(absl::StrCat(
-                                   Named(party, holder.address, i, limit), ", ", held,
-                                   " are taken, and this takes ", amounts[i], Option(party))),
-                               rules.waits_for[i]));
+      absl::Status full = absl::ResourceExhaustedError(
+          absl::StrCat(Named(party, holder.address, i, limit), ", ", held,
+                       " are taken, and this takes ", amounts[i], Option(party, i)));
+      if (rules.waits_for[i].has_value()) full = WithRetryAfter(full, *rules.waits_for[i]);
+      return By(party, std::move(full));
     }
     return absl::OkStatus();
   }
@@ -142,6 +146,25 @@ struct LedgerState {
                       device_share * 1e3, ", and at that rate what it took is paid for in ",
                       owed / kMillisecond, " ms; the limit is ", Ledger::kBurst / kMillisecond)),
                   WaitsFor::kRequests, (owed - Ledger::kBurst + kMillisecond - 1) / kMillisecond));
+  }
+
+  // The accounts of the party that hold most of the quantity, the largest first.
+  std::vector<const LedgerAccount*> Largest(std::size_t party, std::size_t quantity,
+                                            std::size_t most) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
+    std::vector<const LedgerAccount*> largest;
+    for (const auto& [name, account] : named[party]) {
+      if (account.amounts[quantity] != 0) largest.push_back(&account);
+    }
+    most = std::min(most, largest.size());
+    std::partial_sort(largest.begin(), largest.begin() + static_cast<std::ptrdiff_t>(most),
+                      largest.end(), [quantity](const auto* x, const auto* y) {
+                        const std::uint64_t of_x = x->amounts[quantity];
+                        const std::uint64_t of_y = y->amounts[quantity];
+                        return of_x != of_y ? of_x > of_y : x->name < y->name;
+                      });
+    largest.resize(most);
+    return largest;
   }
 
   const LedgerRules rules;
@@ -258,6 +281,7 @@ absl::StatusOr<Hold> Ledger::Take(const Holder& holder, const Amounts& amounts,
     if (account == nullptr) continue;
     for (std::size_t i = 0; i < kMostQuantities; ++i) account->amounts[i] += amounts[i];
   }
+  if (terms != nullptr) accounts.front()->own_limits = terms->limits;
   Hold hold;
   hold.state_ = state_;
   hold.accounts_ = accounts;
@@ -292,6 +316,25 @@ Amounts Ledger::held() const {
 std::size_t Ledger::holders() const {
   const MutexLock lock(state_->mutex);
   return state_->named[0].size() + state_->named[1].size();
+}
+
+std::vector<Holding> Ledger::Read(std::size_t most) const {
+  std::vector<Holding> holdings;
+  const MutexLock lock(state_->mutex);
+  for (std::size_t i = 0; i < kMostQuantities; ++i) {
+    const std::string quantity(state_->rules.quantities[i].name);
+    if (quantity.empty()) continue;
+    holdings.push_back(
+        {"", quantity, Party::kAll, "", state_->all.amounts[i], state_->limits[kAll][i]});
+    for (std::size_t party = 0; party < kAll; ++party) {
+      for (const LedgerAccount* const account : state_->Largest(party, i, most)) {
+        const Amounts& limits = account->own_limits.value_or(state_->limits[party]);
+        holdings.push_back({"", quantity, static_cast<Party>(party), account->name,
+                            account->amounts[i], limits[i]});
+      }
+    }
+  }
+  return holdings;
 }
 
 }  // namespace gemmd

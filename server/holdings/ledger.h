@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -45,16 +46,21 @@ struct Holder {
   std::optional<std::string> address;
 };
 
+struct LedgerQuantity {
+  absl::string_view name;         // "operand_bytes", which ends so for bytes; unique in a server
+  absl::string_view words;        // for refusals: "bytes of operands"
+  absl::string_view option = {};  // sets the limit of all; empty: there are several, or none
+};
+
 // The form and the rules of a ledger's refusals.
 struct LedgerRules {
-  // Names the quantities: "bytes of operands".
-  std::array<absl::string_view, kMostQuantities> quantities;
+  std::array<LedgerQuantity, kMostQuantities> quantities;
   // Names a limit of a tenant or an address: "share".
   absl::string_view limit;
   // Names the option that sets these limits; empty: there are several, or none.
   absl::string_view option;
-  // Says for whom a refused client has to wait.
-  std::array<WaitsFor, kMostQuantities> waits_for{};
+  // Says for whom a refused client has to wait; absent: nobody says when there is room again.
+  std::array<std::optional<WaitsFor>, kMostQuantities> waits_for;
   // Lets a tenant or an address that holds nothing take anything: a request that is larger than a
   // share would never be let in otherwise.
   bool first_is_free = false;
@@ -64,6 +70,16 @@ struct LedgerRules {
 
 // Returns the party whose limit is in the way; absent: the status is no refusal by a ledger.
 std::optional<Party> RefusedBy(const absl::Status& status);
+
+// The amount that a party holds of a quantity.
+struct Holding {
+  std::string device;  // that it is of; empty: of none
+  std::string quantity;
+  Party party = Party::kAll;
+  std::string name;  // of the tenant or the address
+  std::uint64_t held = 0;
+  std::uint64_t limit = kUnlimited;
+};
 
 struct LedgerAccount;
 struct LedgerState;
@@ -129,7 +145,7 @@ class Ledger {
   // A refusal names quantity, use and limit, and carries RefusedBy(). A quantity that is full
   // refuses only those who take some of it. `terms`: REQUIRES a tenant.
   //   RESOURCE_EXHAUSTED  more than a limit with what is held, or too much device time is owed;
-  //                       carries RetryAfterMs()
+  //                       carries RetryAfterMs() where the rules say for whom to wait
   // and from a ledger that refuses for good
   //   PERMISSION_DENIED   the limit is 0
   //   INVALID_ARGUMENT    more than the limit at once
@@ -150,6 +166,9 @@ class Ledger {
   Amounts held() const;
   // Tenants and addresses that hold or owe something, or did when it was last looked.
   std::size_t holders() const;
+  // For each quantity the sum over all, then the tenants that hold most of it, then the addresses:
+  // at most `most` of each, the largest first, and none that holds nothing.
+  std::vector<Holding> Read(std::size_t most) const;
 
  private:
   const std::shared_ptr<LedgerState> state_;

@@ -1,5 +1,6 @@
 #include "server/holdings/quotas.h"
 
+#include <array>
 #include <cstddef>
 #include <utility>
 
@@ -16,11 +17,16 @@ WaitsFor HolderOf(Quantity quantity) {
   return is_of_request ? WaitsFor::kRequests : WaitsFor::kLeases;
 }
 
+// By Quantity.
+constexpr std::array<absl::string_view, kQuantities> kNames = {
+    "quota_requests", "quota_request_bytes", "quota_resident_bytes", "quota_regions",
+    "quota_connections"};
+
 LedgerRules Rules() {
   LedgerRules rules;
   for (const Quantity quantity : kAllQuantities) {
     const auto i = static_cast<std::size_t>(quantity);
-    rules.quantities[i] = Name(quantity);
+    rules.quantities[i] = {kNames[i], Name(quantity)};
     rules.waits_for[i] = HolderOf(quantity);
   }
   rules.limit = "quota";

@@ -40,6 +40,7 @@ class Quotas {
   Ledger::Use UseOf(const Tenant& tenant) const;
   // Accounts that hold or owe something, or did when it was last looked.
   std::size_t size() const { return ledger_.holders(); }
+  const Ledger& ledger() const { return ledger_; }
 
  private:
   Ledger ledger_;

@@ -36,6 +36,17 @@ constexpr TimeNs kTogether = kPenalty / 10;
 constexpr char kLocal[] = "unix";
 constexpr char kGone[] = "gone";
 
+LedgerRules Rules() {
+  LedgerRules rules;
+  rules.quantities[0] = {"connections", "open connections"};
+  rules.limit = "share";
+  return rules;
+}
+
+LimitTable TableOf(const ConnectionTable::Limits& limits) {
+  return {Unlimited(), Amounts{limits.per_peer}, Amounts{limits.all}};
+}
+
 // Returns the system's count; none for local sockets, and by systems of before 2015.
 std::optional<ConnectionTraffic> TrafficOf(int fd) {
   tcp_info info{};
@@ -100,7 +111,16 @@ bool ConnectionTable::IsOpen(const Connection& connection) {
          file.st_ino == connection.inode;
 }
 
+ConnectionTable::ConnectionTable(const Limits& limits, const ProgressLimit& reading,
+                                 const Clock* clock, Quotas* quotas)
+    : clock_(clock),
+      quotas_(quotas),
+      ledger_(Rules(), TableOf(limits)),
+      limits_(limits),
+      reading_(reading) {}
+
 void ConnectionTable::SetLimits(const Limits& limits, const ProgressLimit& reading) {
+  ledger_.SetLimits(TableOf(limits));
   const MutexLock lock(mutex_);
   limits_ = limits;
   reading_ = reading;
@@ -114,7 +134,6 @@ void ConnectionTable::ForgetClosed() {
   const TimeNs now = clock_->Now();
   if (now < next_look_) return;
   next_look_ = now + limits_.look_interval;
-  count_ = 0;
   for (auto each = peers_.begin(); each != peers_.end();) {
     Peer& peer = each->second;
     std::vector<Connection>& connections = peer.connections;
@@ -126,7 +145,6 @@ void ConnectionTable::ForgetClosed() {
       for (auto gone = closed; gone != connections.end(); ++gone) users_.erase(gone->endpoint);
       connections.erase(closed, connections.end());
     }
-    count_ += connections.size();
     const bool was_punished = peer.penalty != 0 && now - peer.closed_at < kSoon;
     const bool is_as_new = connections.empty() && !was_punished && peer.paid_until <= Earliest(now);
     each = is_as_new ? peers_.erase(each) : std::next(each);
@@ -135,9 +153,12 @@ void ConnectionTable::ForgetClosed() {
 
 absl::Status ConnectionTable::Add(int fd, const std::string& peer) {
   const MutexLock lock(mutex_);
-  if (absl::Status s = CheckRoom(peer); !s.ok()) {
+  absl::StatusOr<Hold> place = TakePlace(peer);
+  absl::Status status = place.status();
+  if (status.ok()) status = Pace(peer);
+  if (!status.ok()) {
     ++refused_;
-    return s;
+    return status;
   }
   struct stat file {};
   fstat(fd, &file);
@@ -147,29 +168,23 @@ absl::Status ConnectionTable::Add(int fd, const std::string& peer) {
     users_[endpoint].clear();  // of one that had the same port before, and was not forgotten yet
   }
   peers_[peer].connections.push_back(
-      {fd, file.st_ino, std::move(endpoint), ReadingProgress(), false, {}});
-  ++count_;
+      {*std::move(place), fd, file.st_ino, std::move(endpoint), ReadingProgress(), false, {}});
   ++taken_;
   return absl::OkStatus();
 }
 
-// Checks that the peer may have one more connection, and charges it for that one.
-absl::Status ConnectionTable::CheckRoom(const std::string& peer) {
-  const bool is_limited = limits_.proxies.count(peer) == 0;
-  const auto is_full = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return is_limited && peers_[peer].connections.size() >= limits_.per_peer;
-  };
-  if (count_ >= limits_.all || is_full()) ForgetClosed();
-  if (count_ >= limits_.all) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(count_, " connections are open, and the limit is ", limits_.all));
-  }
-  if (is_full()) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat(peers_[peer].connections.size(), " connections of ", peer,
-                     " are open, and the limit is ", limits_.per_peer));
-  }
-  if (!is_limited || limits_.interval == 0) return absl::OkStatus();
+absl::StatusOr<Hold> ConnectionTable::TakePlace(const std::string& peer) {
+  Holder holder;
+  if (limits_.proxies.count(peer) == 0) holder.address = peer;
+  absl::StatusOr<Hold> place = ledger_.Take(holder, {1});
+  if (place.ok()) return place;
+  ForgetClosed();
+  return ledger_.Take(holder, {1});
+}
+
+// Checks that the peer may open a connection now, and charges it for that.
+absl::Status ConnectionTable::Pace(const std::string& peer) {
+  if (limits_.proxies.count(peer) != 0 || limits_.interval == 0) return absl::OkStatus();
   TimeNs& paid_until = peers_[peer].paid_until;
   const TimeNs now = clock_->Now();
   const TimeNs paid = std::max(paid_until, Earliest(now)) + limits_.interval;
@@ -217,7 +232,7 @@ ConnectionTable::Traffic ConnectionTable::ReadTraffic() {
   Traffic traffic;
   const MutexLock lock(mutex_);
   ForgetClosed();
-  traffic.reserve(count_);
+  traffic.reserve(ledger_.held().front());
   for (const auto& [name, peer] : peers_) {
     for (const Connection& each : peer.connections) {
       if (each.is_shut_down) continue;
@@ -246,7 +261,7 @@ std::uint64_t ConnectionTable::UnacknowledgedBytes() {
 ConnectionTable::Usage ConnectionTable::usage() {
   const MutexLock lock(mutex_);
   ForgetClosed();
-  return {count_, limits_.all, taken_, refused_};
+  return {static_cast<std::size_t>(ledger_.held().front()), limits_.all, taken_, refused_};
 }
 
 bool ConnectionTable::Close(const std::string& endpoint, Reopening reopening) {

@@ -13,8 +13,10 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "base/sync/mutex.h"
 #include "base/time/clock.h"
+#include "server/holdings/ledger.h"
 #include "server/holdings/quotas.h"
 #include "server/net/partial_messages.h"
 #include "server/net/reading_progress.h"
@@ -55,8 +57,7 @@ class ConnectionTable {
   // `reading`: how fast peers must read. `quotas`: of tenants; null: none. Clock and quotas outlive
   // the table.
   ConnectionTable(const Limits& limits, const ProgressLimit& reading, const Clock* clock,
-                  Quotas* quotas = nullptr)
-      : clock_(clock), quotas_(quotas), limits_(limits), reading_(reading) {}
+                  Quotas* quotas = nullptr);
 
   // Other limits from here on. It closes nothing: where more connections are open than may be,
   // others are refused until enough have ended. Peers that have something to read keep the time
@@ -108,9 +109,12 @@ class ConnectionTable {
   };
   // The present use, but that closed connections may count for some seconds.
   Usage usage();
+  // Closed connections may count in it for some seconds.
+  const Ledger& ledger() const { return ledger_; }
 
  private:
   struct Connection {
+    Hold place;
     int fd;
     ino_t inode;
     std::string endpoint;
@@ -143,7 +147,8 @@ class ConnectionTable {
   static bool IsOpen(const Connection& connection);
   // The earliest time that counts as paid for.
   TimeNs Earliest(TimeNs now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  absl::Status CheckRoom(const std::string& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::StatusOr<Hold> TakePlace(const std::string& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  absl::Status Pace(const std::string& peer) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Forgets connections that were closed. It asks the system for each, so it does this at most once
   // in a look_interval: connecting to a full server again and again costs it little.
   void ForgetClosed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -155,11 +160,11 @@ class ConnectionTable {
 
   const Clock* const clock_;
   Quotas* const quotas_;
+  Ledger ledger_;  // of connections
   Mutex mutex_;
   Limits limits_ ABSL_GUARDED_BY(mutex_);
   ProgressLimit reading_ ABSL_GUARDED_BY(mutex_);
   Peers peers_ ABSL_GUARDED_BY(mutex_);
-  std::size_t count_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
   std::uint64_t refused_ ABSL_GUARDED_BY(mutex_) = 0;
   TimeNs next_look_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -1,9 +1,11 @@
 #include "server/observe_http/server_metrics.h"
 
+#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
@@ -237,6 +239,30 @@ void AddHost(const MetricSources& sources, Families* families) {
   families->push_back(std::move(pages));
 }
 
+// Names stay out of it, because clients choose them: `gemm stats --holdings` tells them.
+void AddHoldings(const HoldingsOverview& holdings, Families* families) {
+  constexpr std::array<const char*, kParties> kNames = {"tenant", "address", "all"};
+  constexpr char kHelp[] =
+      "Of each quantity, what all clients hold, and the tenant and the address that hold most";
+  constexpr char kLimitHelp[] = "The limits of gemmd_holdings, where there are any";
+  MetricFamily counts = Gauge("gemmd_holdings", "", kHelp);
+  MetricFamily bytes = Gauge("gemmd_holdings_bytes", "bytes", kHelp);
+  MetricFamily limits = Gauge("gemmd_holdings_limit", "", kLimitHelp);
+  MetricFamily byte_limits = Gauge("gemmd_holdings_limit_bytes", "bytes", kLimitHelp);
+  for (const Holding& each : holdings.All(1)) {
+    const bool is_bytes = absl::EndsWith(each.quantity, "bytes");
+    const MetricLabels labels = {{"quantity", each.quantity},
+                                 {"party", kNames[static_cast<std::size_t>(each.party)]},
+                                 {"device", each.device}};
+    (is_bytes ? bytes : counts).Add(labels, static_cast<double>(each.held));
+    if (each.limit == kUnlimited) continue;
+    (is_bytes ? byte_limits : limits).Add(labels, static_cast<double>(each.limit));
+  }
+  for (MetricFamily* each : {&counts, &bytes, &limits, &byte_limits}) {
+    families->push_back(std::move(*each));
+  }
+}
+
 void AddVerification(const VerificationStatistics& verification, Families* families) {
   MetricFamily products =
       Counter("gemmd_verified_products", "", "Products that were verified, or were to be");
@@ -330,11 +356,15 @@ std::size_t MostSeries(std::size_t devices) {
   constexpr std::size_t kEachKernel = 4;
   constexpr std::size_t kEachProduct = 3;
   constexpr std::size_t kEachTenant = 6;
+  constexpr std::size_t kEachQuantity = 2 * kParties;  // that is held, with its limits
+  constexpr std::size_t kServerQuantities = 12;
+  constexpr std::size_t kDeviceQuantities = 4;
   constexpr std::size_t kEachDevice =
       64 + 2 * kSizeSeries + (SchedulerStatistics::kKernels + 1) * kBatchFormCount;
   return kSingle + kCodes + kRefusalCauses + (1 + kStageCount) * kDurationSeries +
          kEachKernel * (Statistics::kKernels + 1) + kEachProduct * (Statistics::kProducts + 1) +
-         kEachTenant * (Statistics::kTenants + 1) + devices * kEachDevice;
+         kEachTenant * (Statistics::kTenants + 1) + kServerQuantities * kEachQuantity +
+         devices * (kEachDevice + kDeviceQuantities * kEachQuantity);
 }
 
 std::vector<MetricFamily> CollectMetrics(const MetricSources& sources) {
@@ -345,6 +375,7 @@ std::vector<MetricFamily> CollectMetrics(const MetricSources& sources) {
   AddDevices(*sources.router, *sources.admission, &families);
   AddStore(sources.store->statistics(), &families);
   AddHost(sources, &families);
+  AddHoldings(*sources.holdings, &families);
   AddVerification(sources.verifier->statistics(), &families);
   AddTuning(*sources.tuner, sources.measured_plans(), &families);
   if (sources.tracer != nullptr) AddTraces(*sources.tracer, &families);

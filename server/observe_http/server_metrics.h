@@ -15,6 +15,7 @@
 #include "server/admission/admission.h"
 #include "server/admission/tuner.h"
 #include "server/admission/waiting_room.h"
+#include "server/holdings/overview.h"
 #include "server/net/connection_table.h"
 #include "server/observe/exposition.h"
 #include "server/observe/gpu_sensors.h"
@@ -41,6 +42,7 @@ struct MetricSources {
   const Tuner* tuner = nullptr;
   std::function<std::size_t()> measured_plans;
   ConnectionTable* connections = nullptr;
+  const HoldingsOverview* holdings = nullptr;
   const GpuSensors* gpus = nullptr;  // null: none
   std::function<HttpServer::Counts()> http;
   // When the server's certificate ends, in seconds since 1970; none in plaintext.

@@ -18,6 +18,30 @@ namespace {
 constexpr std::size_t kMaxNameBytes = 250;  // a file's name has at most 255
 constexpr std::size_t kHandleBytes = 64;
 
+constexpr std::size_t kRegions = 0;
+constexpr std::size_t kBytes = 1;
+
+Amounts AmountsOf(const RegionTable::Usage& usage) {
+  Amounts amounts{};
+  amounts[kRegions] = usage.regions;
+  amounts[kBytes] = usage.bytes;
+  return amounts;
+}
+
+LedgerRules Rules() {
+  LedgerRules rules;
+  rules.quantities[kRegions] = {"regions", "regions", "shared_memory.max_regions"};
+  rules.quantities[kBytes] = {"region_bytes", "bytes of regions", "shared_memory.max_bytes"};
+  rules.limit = "share";
+  rules.option = "shared_memory.tenant_percent";
+  return rules;
+}
+
+LimitTable LimitsOf(const RegionOptions& options) {
+  return {AmountsOf({options.tenant_regions, options.tenant_bytes}), Unlimited(),
+          AmountsOf({options.max_regions, options.max_bytes})};
+}
+
 // 128 random bits.
 std::string NewId() {
   std::random_device random;
@@ -61,7 +85,10 @@ absl::Status UnknownError(absl::string_view field) {
 
 RegionTable::RegionTable(RegionOptions options, std::vector<Device*> devices, const Clock* clock,
                          std::chrono::milliseconds period)
-    : options_(std::move(options)), devices_(std::move(devices)), clock_(clock) {
+    : options_(std::move(options)),
+      devices_(std::move(devices)),
+      clock_(clock),
+      ledger_(Rules(), LimitsOf(options_)) {
   if (period.count() > 0) watcher_ = std::thread([this, period] { Watch(period); });
 }
 
@@ -173,8 +200,8 @@ absl::StatusOr<std::shared_ptr<const Region>> RegionTable::Use(absl::string_view
 }
 
 RegionTable::Usage RegionTable::usage() const {
-  const MutexLock lock(taken_->mutex);
-  return taken_->all;
+  const Amounts held = ledger_.held();
+  return {held[kRegions], held[kBytes]};
 }
 
 void RegionTable::EndLate() {
@@ -212,49 +239,21 @@ absl::StatusOr<TimeNs> RegionTable::LeaseOf(std::optional<TimeNs> lease) const {
 
 absl::StatusOr<std::shared_ptr<void>> RegionTable::Take(const Tenant& tenant, std::uint64_t bytes) {
   EndLate();
-  auto quota = std::make_shared<Hold>();
+  struct Share {
+    Hold quota;
+    Hold place;
+  };
+  auto share = std::make_shared<Share>();
   if (options_.quotas != nullptr) {
-    absl::StatusOr<Hold> taken = options_.quotas->Take(tenant, AmountOf(Quantity::kRegions, 1));
-    options_.quotas->Report(tenant, taken.status());
-    if (!taken.ok()) return taken.status();
-    *quota = *std::move(taken);
+    absl::StatusOr<Hold> quota = options_.quotas->Take(tenant, AmountOf(Quantity::kRegions, 1));
+    options_.quotas->Report(tenant, quota.status());
+    if (!quota.ok()) return quota.status();
+    share->quota = *std::move(quota);
   }
-  const MutexLock lock(taken_->mutex);
-  const auto found = taken_->tenants.find(tenant);
-  const Usage own = found == taken_->tenants.end() ? Usage() : found->second;
-  const Usage all = taken_->all;
-  if (all.regions >= options_.max_regions) {
-    return absl::ResourceExhaustedError(absl::StrCat("there are ", all.regions, " regions, of ",
-                                                     options_.max_regions,
-                                                     " (shared_memory.max_regions)"));
-  }
-  if (own.regions >= options_.tenant_regions) {
-    return absl::ResourceExhaustedError(absl::StrCat("the tenant has ", own.regions,
-                                                     " regions, of ", options_.tenant_regions,
-                                                     " (shared_memory.tenant_percent)"));
-  }
-  const std::uint64_t free = options_.max_bytes - all.bytes;
-  if (bytes > free) {
-    return absl::ResourceExhaustedError(absl::StrCat("the region has ", bytes, " bytes; ", free,
-                                                     " of ", options_.max_bytes,
-                                                     " (shared_memory.max_bytes) are free"));
-  }
-  const std::uint64_t left = options_.tenant_bytes - own.bytes;
-  if (bytes > left) {
-    return absl::ResourceExhaustedError(
-        absl::StrCat("the region has ", bytes, " bytes; ", left, " of ", options_.tenant_bytes,
-                     " (shared_memory.tenant_percent) are left to the tenant"));
-  }
-  taken_->all = {all.regions + 1, all.bytes + bytes};
-  taken_->tenants[tenant] = {own.regions + 1, own.bytes + bytes};
-  return std::shared_ptr<void>(nullptr, [taken = taken_, tenant, bytes, quota](void*) {
-    quota->Release();
-    const MutexLock give_back(taken->mutex);
-    taken->all = {taken->all.regions - 1, taken->all.bytes - bytes};
-    const auto entry = taken->tenants.find(tenant);
-    entry->second = {entry->second.regions - 1, entry->second.bytes - bytes};
-    if (entry->second.regions == 0) taken->tenants.erase(entry);
-  });
+  absl::StatusOr<Hold> place = ledger_.Take({tenant.key(), std::nullopt}, AmountsOf({1, bytes}));
+  if (!place.ok()) return place.status();
+  share->place = *std::move(place);
+  return share;
 }
 
 RegionTable::Registered RegionTable::Add(std::shared_ptr<const Region> region, const Tenant& tenant,

@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "base/sync/mutex.h"
 #include "base/time/clock.h"
+#include "server/holdings/ledger.h"
 #include "server/holdings/quotas.h"
 #include "server/regions/region.h"
 #include "server/tenants/tenant.h"
@@ -83,6 +84,7 @@ class RegionTable {
     std::uint64_t bytes = 0;
   };
   Usage usage() const;
+  const Ledger& ledger() const { return ledger_; }
   const RegionOptions& options() const { return options_; }
 
   // The region, to be kept as long as it is used; begins its lease anew. Errors name `field`.
@@ -99,12 +101,6 @@ class RegionTable {
     Tenant tenant;
     TimeNs lease = 0;
     TimeNs end = 0;
-  };
-  // The totals have an owner of their own, because regions in use outlive the table.
-  struct Taken {
-    Mutex mutex;
-    Usage all ABSL_GUARDED_BY(mutex);
-    std::map<Tenant, Usage> tenants ABSL_GUARDED_BY(mutex);  // none without regions
   };
   using Entries = std::map<std::string, Entry>;
 
@@ -123,7 +119,7 @@ class RegionTable {
   const RegionOptions options_;
   const std::vector<Device*> devices_;
   const Clock* const clock_;
-  const std::shared_ptr<Taken> taken_ = std::make_shared<Taken>();
+  Ledger ledger_;
 
   Mutex mutex_;
   CondVar stop_;

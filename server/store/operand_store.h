@@ -258,6 +258,8 @@ class OperandStore {
   void WaitForCopies() { copier_.WaitUntilIdle(); }
 
   StoreStatistics statistics() const;
+  // Counts what is kept, by whose it is.
+  const Ledger& ledger() const { return budget_.ledger(); }
   void CountDownloaded(std::uint64_t bytes);
 
  private:

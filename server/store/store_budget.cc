@@ -20,7 +20,8 @@ Amounts AmountsOf(const StoreShare& share) {
 
 LedgerRules Rules() {
   LedgerRules rules;
-  rules.quantities = {"operands and names", "bytes of operands"};
+  rules.quantities[kOperands] = {"operands", "operands and names"};
+  rules.quantities[kBytes] = {"operand_bytes", "bytes of operands"};
   rules.limit = "share";
   rules.waits_for = {WaitsFor::kLeases, WaitsFor::kLeases};
   rules.refuses_for_good = true;

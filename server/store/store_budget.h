@@ -64,6 +64,7 @@ class StoreBudget {
 
   std::uint64_t limit_bytes() const;
   std::uint64_t used_bytes() const;
+  const Ledger& ledger() const { return ledger_; }
 
  private:
   const std::set<std::string> proxies_;

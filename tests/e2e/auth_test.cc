@@ -5,6 +5,7 @@
 #include <fstream>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -381,10 +382,47 @@ absl::StatusOr<v1::TenantQuota> QuotaOf(const std::string& address, const std::s
   client::ClientOptions options;
   options.channel.target = address;
   options.channel.token = "observer-token";
-  absl::StatusOr<v1::StatisticsResponse> statistics =
-      client::Client(options).Statistics({}, tenant);
+  v1::StatisticsRequest request;
+  request.set_tenant(tenant);
+  absl::StatusOr<v1::StatisticsResponse> statistics = client::Client(options).Statistics(request);
   if (!statistics.ok()) return statistics.status();
   return statistics->quota();
+}
+
+// They name everybody's addresses.
+TEST_F(AuthTest, HoldersAreToldToOperatorsAlone) {
+  Start(UsualTokens() + "quota { tenant: \"alice\" connections: 9 }");
+  v1::MatmulResponse response;
+  ASSERT_TRUE(MatmulAs("user-token", testing::ZeroRequest(16), &response).ok());
+  const auto ask = [this](const std::string& token, std::uint32_t holders) {
+    client::ClientOptions options;
+    options.channel.target = server_->address();
+    options.channel.token = token;
+    v1::StatisticsRequest request;
+    request.set_holders(holders);
+    return client::Client(options).Statistics(request);
+  };
+  const auto told = ask("operator-token", 3);
+  ASSERT_TRUE(told.ok()) << told.status();
+  std::set<std::string> quantities;
+  bool has_alice = false;
+  for (const v1::Holding& each : told->holdings()) {
+    quantities.insert(each.quantity());
+    if (each.quantity() != "quota_connections" || each.party() != v1::Holding::TENANT) continue;
+    EXPECT_EQ(each.held(), 1U);
+    EXPECT_EQ(each.limit(), 9U);
+    has_alice = true;
+  }
+  EXPECT_TRUE(has_alice);
+  for (const char* each : {"device_bytes", "operand_bytes", "region_bytes", "connections", "calls",
+                           "slow_messages", "quota_requests"}) {
+    EXPECT_EQ(quantities.count(each), 1U) << each;
+  }
+  EXPECT_EQ(ask("observer-token", 3).status().message(),
+            "holders is 3, which is for operators; the caller is observer");
+  EXPECT_EQ(ask("observer-token", 0)->holdings_size(), 0);
+  EXPECT_EQ(ask("operator-token", 101).status(),
+            absl::InvalidArgumentError("holders is 101; it may be 100"));
 }
 
 TEST_F(AuthTest, ATenantsQuotaRefusesItAndNobodyElseAndChangesWithTheFile) {

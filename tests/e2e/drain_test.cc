@@ -1,5 +1,5 @@
-// SIGTERM while payloads arrive: what was let in by its header or its begin is finished, and
-// nothing else is.
+// SIGTERM, or an operator's call, while payloads arrive: what was let in by its header or its begin
+// is finished, and nothing else is.
 #include <csignal>
 #include <memory>
 #include <string>
@@ -12,8 +12,10 @@
 #include "gemmd/v1/status.pb.h"
 #include "gtest/gtest.h"
 #include "tests/abuse/raw_http2.h"
+#include "tests/client/testing/temporary_directory.h"
 #include "tests/testing/raw_call.h"
 #include "tests/testing/server_process.h"
+#include "tests/testing/token_entry.h"
 #include "tests/testing/wire.h"
 
 namespace gemmd {
@@ -37,7 +39,10 @@ class DrainTest : public ::testing::Test {
  protected:
   // A call in the midst of its payload.
   struct Stream {
-    explicit Stream(v1::Gemm::Stub* stub) : call(stub->MatmulStream(&context)) {}
+    explicit Stream(v1::Gemm::Stub* stub, const std::string& token = "") {
+      if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
+      call = stub->MatmulStream(&context);
+    }
 
     void Begin(std::uint64_t id, const v1::MatmulRequest& request) {
       v1::MatmulStreamRequest message;
@@ -255,6 +260,58 @@ TEST_F(DrainTest, TheLogSaysWhatTheTimeoutCut) {
       << server_->log();
   stream.context.TryCancel();
   upload.context.TryCancel();
+}
+
+// A second call cuts nothing short, as a second signal would.
+TEST_F(DrainTest, AnOperatorsCallIsAsASignal) {
+  testing::TemporaryDirectory directory;
+  const std::string policy =
+      directory.File("policy.textproto", testing::TokenEntry("operator", "ops", "role: OPERATOR") +
+                                             testing::TokenEntry("user", "ops", "role: USER"));
+  Start({"--auth.policy-file=" + policy});
+  const auto ask = [this](const std::string& token, v1::DrainResponse* response) {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "Bearer " + token);
+    return admin_->Drain(&context, {}, response);
+  };
+  v1::DrainResponse drain;
+  EXPECT_EQ(ask("user", &drain).error_code(), StatusCode::PERMISSION_DENIED);
+  Stream stream(gemm_.get(), "user");
+  stream.Begin(1, request_);
+  ASSERT_EQ(stream.Read().accepted().request_id(), 1u);
+  EXPECT_TRUE(ask("operator", &drain).ok());
+  EXPECT_EQ(drain.requests(), 1u);
+  EXPECT_EQ(drain.uploads(), 0u);
+  v1::MatmulResponse response;
+  grpc::Status refused;
+  do {
+    grpc::ClientContext other;
+    other.AddMetadata("authorization", "Bearer user");
+    refused = gemm_->Matmul(&other, request_, &response);
+  } while (refused.ok());
+  ExpectToldToGo(refused);
+  EXPECT_TRUE(ask("operator", &drain).ok());
+  stream.SendPayload(1, request_);
+  EXPECT_EQ(stream.Read().finished().code(), StatusCode::OK);
+  stream.call->Finish();
+  EXPECT_EQ(server_->WaitForExit(), 0);
+  EXPECT_TRUE(HasLogged("\"event\":\"draining\",\"signal\":\"Admin.Drain\",\"in_flight\":1"))
+      << server_->log();
+  EXPECT_FALSE(HasLogged("drain_cut_short"));
+}
+
+TEST_F(DrainTest, AServerWithoutAPolicyIsEndedByNoCall) {
+  Start();
+  grpc::ClientContext context;
+  v1::DrainResponse drain;
+  const grpc::Status status = admin_->Drain(&context, {}, &drain);
+  EXPECT_EQ(status.error_code(), StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(status.error_message(),
+            "the server has no policy (--auth.policy-file), so anybody could end it: send its "
+            "process SIGTERM");
+  grpc::ClientContext later;
+  v1::MatmulResponse response;
+  EXPECT_TRUE(gemm_->Matmul(&later, request_, &response).ok());
 }
 
 TEST_F(DrainTest, ASecondSignalCutsARequest) {

@@ -184,10 +184,12 @@ TEST_F(RegionLeasesTest, EachTenantHasItsShareOfRegions) {
   for (int i = 0; i < 2; ++i) regions.push_back(*SharedRegion::Create(a, kBytes));
   const absl::Status refused = SharedRegion::Create(a, kBytes).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted);
-  EXPECT_EQ(refused.message(), "the tenant has 2 regions, of 2 (shared_memory.tenant_percent)");
+  EXPECT_EQ(refused.message(),
+            "the tenant's share of regions is 2, 2 are taken, and this takes 1 "
+            "(shared_memory.tenant_percent)");
   EXPECT_EQ(SharedRegion::Create(b, 24577).status().message(),
-            "the region has 24577 bytes; 24576 of 24576 (shared_memory.tenant_percent) are left to "
-            "the tenant");
+            "the tenant's share of bytes of regions is 24576, 0 are taken, and this takes 24577 "
+            "(shared_memory.tenant_percent)");
   EXPECT_TRUE(SharedRegion::Create(b, 24576).ok());
 }
 

@@ -239,7 +239,7 @@ void Connections(const std::string& flag) {
   const Socket refused = testing::NewClient();
   testing::Connect(refused, running.port(), 3);
   EXPECT_TRUE(testing::IsClosedByPeer(refused));
-  EXPECT_NE(running.server().AwaitLine("5 connections are open, and the limit is 5"), "");
+  EXPECT_NE(running.server().AwaitLine("the limit of open connections is 5, 5 are taken"), "");
   EXPECT_TRUE(running.Multiply(4).ok()) << "over one of them";
 }
 
@@ -251,7 +251,8 @@ void ConnectionsPerPeer(const std::string& flag) {
   testing::Connect(refused, running.port(), 2);
   EXPECT_TRUE(testing::IsClosedByPeer(refused));
   const std::string line = running.server().AwaitLine("connection_refused");
-  EXPECT_TRUE(absl::StrContains(line, "4 connections of 127.0.0.2 are open, and the limit is 2"))
+  EXPECT_TRUE(absl::StrContains(
+      line, "the share of address 127.0.0.2 of open connections is 2, 4 are taken"))
       << line;
   EXPECT_TRUE(running.Multiply(4).ok());
 }

@@ -12,7 +12,7 @@
 namespace gemmd {
 namespace {
 
-constexpr int kByUrgency[] = {Signals::kDeviceLost, SIGTERM, SIGINT, SIGHUP};
+constexpr int kByUrgency[] = {Signals::kDeviceLost, SIGTERM, SIGINT, Signals::kDrain, SIGHUP};
 
 // One in the process.
 const Signals& TheSignals() {
@@ -20,9 +20,10 @@ const Signals& TheSignals() {
   return signals;
 }
 
-// As the system or a device does.
+// As the system, a device or a call does.
 void Send(int signal) {
-  signal == Signals::kDeviceLost ? Signals::Raise(signal) : static_cast<void>(raise(signal));
+  const bool is_caught = signal != Signals::kDeviceLost && signal != Signals::kDrain;
+  is_caught ? static_cast<void>(raise(signal)) : Signals::Raise(signal);
 }
 
 int MostUrgent(const std::set<int>& pending) {
@@ -39,7 +40,7 @@ TEST(SignalsTest, TellsEachOnceTheMostUrgentFirst) {
     std::set<int> pending;
     for (int step = 0; step < 100; ++step) {
       if (random() % 3 != 0) {
-        const int signal = kByUrgency[random() % 4];
+        const int signal = kByUrgency[random() % 5];
         for (unsigned times = 1 + random() % 3; times > 0; --times) Send(signal);
         pending.insert(signal);
       } else {
@@ -63,9 +64,11 @@ TEST(SignalsTest, NoNumberOfHangupsKeepsATerminationWaiting) {
   EXPECT_EQ(signals.Wait(0), 0);
 }
 
-TEST(SignalsTest, HangupsStopNothing) {
+TEST(SignalsTest, HangupsAndCallsOfDrainStopNothingThatDrains) {
   const Signals& signals = TheSignals();
   Send(SIGHUP);
+  EXPECT_FALSE(signals.AwaitStop(0));
+  Send(Signals::kDrain);
   EXPECT_FALSE(signals.AwaitStop(0));
   Send(SIGHUP);
   Send(SIGINT);

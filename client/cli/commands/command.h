@@ -25,6 +25,7 @@ struct Commands {
 void AddMatmulCommand(Commands& commands);
 void AddInfoCommand(Commands& commands);
 void AddHealthCommand(Commands& commands);
+void AddDrainCommand(Commands& commands);
 void AddServersCommand(Commands& commands);
 void AddStatsCommand(Commands& commands);
 void AddTopCommand(Commands& commands);

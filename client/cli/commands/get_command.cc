@@ -2,9 +2,13 @@
 #include <iostream>
 #include <memory>
 #include <string>
+#include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_replace.h"
 #include "client/cli/commands/command.h"
 #include "client/cli/files/output_file.h"
 #include "client/cli/options.h"
@@ -42,12 +46,26 @@ Outcome WriteContainer(const GetArguments& arguments, const client::InlineOperan
   return std::nullopt;
 }
 
+// Names the parts of the operand that the files asked for have no place for.
+std::vector<std::string> LostBy(const GetArguments& arguments,
+                                const client::InlineOperand& operand) {
+  std::vector<std::string> lost;
+  for (const v1::PlaneName plane : client::kPlaneNames) {
+    const bool is_written =
+        plane == v1::DATA || (plane == v1::SCALES && !arguments.scales_output.empty());
+    if (is_written || operand.plane(plane) == nullptr) continue;
+    lost.push_back(
+        absl::StrReplaceAll(absl::AsciiStrToLower(v1::PlaneName_Name(plane)), {{"_", " "}}));
+  }
+  if (operand.k_order != nullptr) lost.emplace_back("an order of K (act-order)");
+  return lost;
+}
+
 Outcome WriteArrays(const GetArguments& arguments, const client::InlineOperand& operand) {
-  if (operand.k_order != nullptr) {
+  if (const std::vector<std::string> lost = LostBy(arguments, operand); !lost.empty()) {
     return UsageFailure(absl::StrCat(
-        arguments.name,
-        " has an order of K (act-order), which a .npy file has no place for: a container has one, "
-        "-o FILE.gq"));
+        arguments.name, " has ", absl::StrJoin(lost, ", "), ", which ", arguments.output,
+        " has no place for: a container has one, -o FILE.gq; --scales-output takes scales alone"));
   }
   if (Outcome failure = WriteOutput(arguments.output, operand.data.view())) return failure;
   if (arguments.scales_output.empty()) return std::nullopt;

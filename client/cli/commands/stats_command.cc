@@ -14,6 +14,7 @@
 #include "absl/time/time.h"
 #include "client/cli/commands/command.h"
 #include "client/cli/options.h"
+#include "client/cli/views/holdings_table.h"
 #include "client/cli/views/message_format.h"
 #include "client/cli/views/quota_table.h"
 #include "client/cli/views/screen.h"
@@ -25,6 +26,7 @@ namespace {
 constexpr char kExamples[] = R"(  gemm stats
   gemm stats --json | jq .finished_requests
   gemm stats --watch 500ms --count 2
+  gemm stats --holdings
 )";
 
 // Empty where nothing came to the queue.
@@ -145,11 +147,14 @@ std::string Describe(const v1::StatisticsResponse& statistics) {
                    Microseconds(mean_us), Microseconds(stage.max_us()),
                    Microseconds(stage.sum_us())});
   }
-  return absl::StrCat(facts.Render(), "\n", stages.Render());
+  const std::string holdings = DescribeHoldings(statistics.holdings());
+  return absl::StrCat(facts.Render(), "\n", stages.Render(), holdings.empty() ? "" : "\n",
+                      holdings);
 }
 
 struct StatsOptions {
   std::optional<std::string> tenant;
+  std::uint32_t holders = 0;
   absl::Duration period = absl::ZeroDuration();  // of --watch; zero: once
   std::uint64_t count = 0;                       // of looks; 0: any number
 };
@@ -161,8 +166,11 @@ Outcome RunStats(const GlobalOptions& global, const StatsOptions& options) {
   const bool is_watching = options.period > absl::ZeroDuration();
   std::optional<Screen> screen;  // which takes signals and keys, so only where it is to go on
   if (is_watching && !global.json) screen.emplace();
+  v1::StatisticsRequest request;
+  if (options.tenant.has_value()) request.set_tenant(*options.tenant);
+  request.set_holders(options.holders);
   for (std::uint64_t looks = 1;; ++looks) {
-    const auto statistics = connection->Statistics(CallWithin(global.timeout), options.tenant);
+    const auto statistics = connection->Statistics(request, CallWithin(global.timeout));
     if (!statistics.ok()) return ServerFailure(global.server, statistics.status());
     if (global.json) {
       std::cout << ToJson(*statistics).dump() << "\n" << std::flush;
@@ -191,6 +199,13 @@ void AddStatsCommand(Commands& commands) {
                  "Show also the quota of this tenant, and what is taken of it; '' means all "
                  "callers that prove no name")
       ->type_name("NAME");
+  app.add_option("--holdings", options->holders,
+                 "Show also who holds what of all that has a limit: so many tenants and addresses "
+                 "that hold most of each quantity; 5 unless given")
+      ->expected(0, 1)
+      ->default_str("5")
+      ->check(CLI::Range(1, 100))
+      ->type_name("N");
   CLI::Option* const watch = AddDuration(app, "--watch", options->period,
                                          "Look again and again, so far apart; q or Ctrl-C ends it");
   app.add_option("--count", options->count, "Looks of --watch; any number unless given")

@@ -35,7 +35,7 @@ struct TopOptions {
 
 absl::StatusOr<TopSample> Look(const GlobalOptions& global, client::Client* connection) {
   TopSample sample;
-  auto statistics = connection->Statistics(CallWithin(global.timeout));
+  auto statistics = connection->Statistics({}, CallWithin(global.timeout));
   if (!statistics.ok()) return statistics.status();
   auto info = connection->ServerInfo(CallWithin(global.timeout));
   if (!info.ok()) return info.status();

@@ -65,6 +65,15 @@ class Administration:
             _shape_into(request.shapes.add(), shape, dtype, output_dtype, transpose_a, transpose_b, determinism)
         return admin.tuning_of(self._call("Admin/Tune", request, _messages.TuneResponse, deadline, server))
 
+    def drain(self, deadline: float | None = None, *, server: str | None = None) -> admin.Draining:
+        """Has the server end, as SIGTERM does: it takes nothing new and finishes what it has. It returns at once.
+
+        server: as in info(). PermissionDenied: the caller is no operator. FailedPrecondition: the server has no policy.
+        """
+        return admin.draining_of(
+            self._call("Admin/Drain", _messages.DrainRequest(), _messages.DrainResponse, deadline, server)
+        )
+
     def traces(
         self,
         last: float | None = None,

@@ -12,6 +12,7 @@ from gemmd.receipt import ClientTimes, Receipt, Sent, receipt_of
 
 _DETERMINISM = {number: name for name, number in DETERMINISM.items()}
 _STAGES = {number: name.lower() for name, number in _messages.enum_numbers("StageName").items()}
+_PARTIES = {1: "all", 2: "tenant", 3: "address"}
 
 
 @dataclass(frozen=True)
@@ -173,10 +174,26 @@ class Queue:
 
 
 @dataclass(frozen=True)
+class Holding:
+    """The amount that somebody holds of a quantity (docs/operations.md lists them).
+
+    party is "all", "tenant" or "address"; device and name are "" where there is none. limit None: not limited.
+    """
+
+    quantity: str
+    device: str
+    party: str
+    name: str
+    held: int
+    limit: int | None
+
+
+@dataclass(frozen=True)
 class Statistics:
     """What a server has done since it began. finished_requests: by status, "OK" included.
 
-    refused_requests: of finished_requests, by cause (docs/operations.md lists the causes).
+    refused_requests: of finished_requests, by cause (docs/operations.md lists the causes). holdings: where
+    stats(holders=N) asked for them.
     """
 
     uptime: float
@@ -195,6 +212,7 @@ class Statistics:
     operands: OperandTotals
     shared_memory: SharedTotals
     queues: tuple[Queue, ...]
+    holdings: tuple[Holding, ...]
 
 
 @dataclass(frozen=True)
@@ -243,6 +261,14 @@ class Tuning:
 
 
 @dataclass(frozen=True)
+class Draining:
+    """The work that a server finishes before it ends: products and uploads that have begun."""
+
+    requests: int
+    uploads: int
+
+
+@dataclass(frozen=True)
 class Timeline:
     """One request that ended. The receipt's times count from arrival_unix_ns; code is its status, "OK" if well.
 
@@ -287,6 +313,12 @@ def kernels_of(message: Any) -> tuple[Kernel, ...]:
 def candidates_of(message: Any) -> tuple[Candidate, ...]:
     """The candidates of a ListKernelsResponse."""
     return tuple(_take(Candidate, each) for each in message.candidates)
+
+
+def draining_of(message: Any) -> Draining:
+    """The value of a DrainResponse."""
+    found: Draining = _take(Draining, message)
+    return found
 
 
 def tuning_of(message: Any) -> Tuning:
@@ -357,6 +389,16 @@ def _queue_of(message: Any) -> Queue:
     return found
 
 
+def _holding_of(message: Any) -> Holding:
+    found: Holding = _take(
+        Holding,
+        message,
+        party=_PARTIES.get(message.party, str(message.party)),
+        limit=message.limit if message.HasField("limit") else None,
+    )
+    return found
+
+
 def statistics_of(message: Any) -> Statistics:
     """The value of a StatisticsResponse."""
     found: Statistics = _take(
@@ -369,5 +411,6 @@ def statistics_of(message: Any) -> Statistics:
         operands=_take(OperandTotals, message.operands),
         shared_memory=_take(SharedTotals, message.shared_memory),
         queues=tuple(_queue_of(each) for each in message.queues),
+        holdings=tuple(_holding_of(each) for each in message.holdings),
     )
     return found

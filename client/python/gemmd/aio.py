@@ -24,7 +24,17 @@ from gemmd._channel import Tls
 from gemmd._fleet import ServerState
 from gemmd._layout import Array
 from gemmd._prepare import Asked
-from gemmd.admin import Candidate, Estimate, Info, Kernel, Statistics, TenantResident, Traces, Tuning
+from gemmd.admin import (
+    Candidate,
+    Draining,
+    Estimate,
+    Info,
+    Kernel,
+    Statistics,
+    TenantResident,
+    Traces,
+    Tuning,
+)
 from gemmd.linear import Linear
 from gemmd.resident import Named, Resident, Transposed
 from gemmd.retry import RetryPolicy
@@ -222,9 +232,11 @@ class Client:
         """gemmd.Client.info(), in a thread."""
         return await _in_thread(lambda: self.sync.info(deadline, server=server))
 
-    async def stats(self, deadline: float | None = None, *, server: str | None = None) -> Statistics:
+    async def stats(
+        self, deadline: float | None = None, *, holders: int = 0, server: str | None = None
+    ) -> Statistics:
         """gemmd.Client.stats(), in a thread."""
-        return await _in_thread(lambda: self.sync.stats(deadline, server=server))
+        return await _in_thread(lambda: self.sync.stats(deadline, holders=holders, server=server))
 
     async def kernels(self, deadline: float | None = None, *, server: str | None = None) -> tuple[Kernel, ...]:
         """gemmd.Client.kernels(), in a thread."""
@@ -237,6 +249,10 @@ class Client:
     async def tune(self, shapes: Sequence[tuple[int, int, int]], **asked: Any) -> Tuning:
         """gemmd.Client.tune(), in a thread."""
         return await _in_thread(lambda: self.sync.tune(shapes, **asked))
+
+    async def drain(self, deadline: float | None = None, *, server: str | None = None) -> Draining:
+        """gemmd.Client.drain(), in a thread."""
+        return await _in_thread(lambda: self.sync.drain(deadline, server=server))
 
     async def traces(
         self,

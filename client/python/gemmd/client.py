@@ -527,10 +527,18 @@ class Client(Administration):
         answer = self._call("Admin/ServerInfo", request, _messages.ServerInfoResponse, deadline, server)
         return info_of(answer, self._library)
 
-    def stats(self, deadline: float | None = None, *, server: str | None = None) -> Statistics:
-        """What the server has done since it began. server: as in info()."""
+    def stats(
+        self, deadline: float | None = None, *, holders: int = 0, server: str | None = None
+    ) -> Statistics:
+        """What the server has done since it began. server: as in info().
+
+        holders: tells also who holds what of all that has a limit, at most so many tenants and addresses of each
+        quantity, those that hold most. 1 to 100; where there is a policy, the caller must be an operator.
+        """
         self._check()
-        request = _messages.StatisticsRequest()
+        if not 0 <= holders <= 100:
+            raise ValueError(f"holders is {holders!r}; it must be 0 to 100")
+        request = _messages.StatisticsRequest(holders=holders)
         answer = self._call("Admin/Statistics", request, _messages.StatisticsResponse, deadline, server)
         return statistics_of(answer)
 

@@ -106,6 +106,10 @@ void CallWatch::Remove(WatchedCall* call) {
   connection->events.is_reading = connection->events.is_reading && IsReading(*connection);
 }
 
+bool CallWatch::IsProxy(const std::string& address) const {
+  return options_.proxies.count(address) != 0;
+}
+
 absl::Status CallWatch::MayConnect(const std::string& address) {
   const MutexLock lock(addresses_mutex_);
   const auto found = addresses_.find(address);
@@ -114,12 +118,30 @@ absl::Status CallWatch::MayConnect(const std::string& address) {
 
 absl::Status CallWatch::CheckLocked(const std::string& address, std::size_t calls) const {
   const bool is_over = calls_ > limits_.calls;
-  if (options_.proxies.count(address) != 0) {
+  if (IsProxy(address)) {
     return is_over ? Refusal(limits_.calls, "", limits_.calls) : absl::OkStatus();
   }
   const std::size_t most = is_over ? limits_.calls / addresses_.size() : limits_.calls_per_address;
   if (calls <= std::max<std::size_t>(1, most)) return absl::OkStatus();
   return Refusal(calls - 1, " of address " + address, most);
+}
+
+std::vector<Holding> CallWatch::Read(std::size_t most) {
+  constexpr char kCalls[] = "calls";
+  std::vector<Holding> holdings;
+  const MutexLock lock(addresses_mutex_);
+  for (const auto& [address, calls] : addresses_) {
+    holdings.push_back({"", kCalls, Party::kAddress, address, calls,
+                        IsProxy(address) ? kUnlimited : limits_.calls_per_address});
+  }
+  most = std::min(most, holdings.size());
+  std::partial_sort(holdings.begin(), holdings.begin() + static_cast<std::ptrdiff_t>(most),
+                    holdings.end(), [](const Holding& x, const Holding& y) {
+                      return x.held != y.held ? x.held > y.held : x.name < y.name;
+                    });
+  holdings.resize(most);
+  holdings.insert(holdings.begin(), {"", kCalls, Party::kAll, "", calls_, limits_.calls});
+  return holdings;
 }
 
 void CallWatch::SetLimits(const Limits& limits) {
@@ -181,8 +203,7 @@ void CallWatch::RecallMemory() {
       }
       const double moves = connection.rate.per_second() * kSecondsToMove;
       if (idle.call == nullptr || moves >= static_cast<double>(idle.all)) continue;
-      const bool is_proxy = options_.proxies.count(connection.address) != 0;
-      Idle& whole = addresses[is_proxy ? endpoint : connection.address];
+      Idle& whole = addresses[IsProxy(connection.address) ? endpoint : connection.address];
       idle.all += whole.all;
       if (idle.most > whole.most) whole = idle;
       whole.all = idle.all;

@@ -173,6 +173,8 @@ class CallWatch {
   const Options& options() const { return options_; }
   const Clock& clock() const { return *clock_; }
   SlowCalls* slow_calls() { return &slow_calls_; }
+  // Calls alive: of all together, and of the addresses that have most, at most so many.
+  std::vector<Holding> Read(std::size_t most);
   const CloseConnection& close_connection() const { return close_connection_; }
 
  private:
@@ -189,6 +191,7 @@ class CallWatch {
     close_connection_(peer, why, ConnectionTable::Reopening::kLater);
   }
   Shard& ShardOf(const std::string& endpoint);
+  bool IsProxy(const std::string& address) const;
   // Checks that the address may have so many calls.
   absl::Status CheckLocked(const std::string& address, std::size_t calls) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(addresses_mutex_);

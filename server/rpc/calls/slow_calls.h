@@ -2,13 +2,11 @@
 #pragma once
 
 #include <cstddef>
-#include <map>
 #include <set>
 #include <string>
-#include <utility>
 
-#include "absl/status/status.h"
-#include "base/sync/mutex.h"
+#include "absl/status/statusor.h"
+#include "server/holdings/ledger.h"
 
 namespace gemmd {
 
@@ -21,18 +19,16 @@ class SlowCalls {
     std::size_t per_address = 8;
     std::set<std::string> proxies;  // addresses that many clients share, and that have no limit
   };
-  explicit SlowCalls(Limits limits) : limits_(std::move(limits)) {}
+  explicit SlowCalls(const Limits& limits);
 
   // Counts a call of the address. RESOURCE_EXHAUSTED, with a time to retry: one more than may be.
-  absl::Status Add(const std::string& address);
-  // REQUIRES: it was added.
-  void Remove(const std::string& address);
+  absl::StatusOr<Hold> Take(const std::string& address);
+
+  const Ledger& ledger() const { return ledger_; }
 
  private:
-  const Limits limits_;
-  Mutex mutex_;
-  std::size_t count_ ABSL_GUARDED_BY(mutex_) = 0;
-  std::map<std::string, std::size_t> addresses_ ABSL_GUARDED_BY(mutex_);  // calls; none is zero
+  const std::set<std::string> proxies_;
+  Ledger ledger_;
 };
 
 }  // namespace gemmd

@@ -106,8 +106,10 @@ TimeNs RequestReactor::OnSlowMessage(TimeNs now) {
   const TimeNs due = Progress::OfWhole(limit, message_bytes, start_).due();
   absl::Status status = StalledError("the call's message came", limit);
   if (now <= due) {
-    status = watch_->slow_calls()->Add(AddressOf(context_->peer()));
-    if (status.ok()) {
+    absl::StatusOr<Hold> place = watch_->slow_calls()->Take(AddressOf(context_->peer()));
+    status = place.status();
+    if (place.ok()) {
+      slow_ = *std::move(place);
       is_slow_ = true;
       if (!is_reading_) LeaveSlowCalls();  // it came meanwhile
       return due;
@@ -121,7 +123,7 @@ TimeNs RequestReactor::OnSlowMessage(TimeNs now) {
 }
 
 void RequestReactor::LeaveSlowCalls() {
-  if (is_slow_.exchange(false)) watch_->slow_calls()->Remove(AddressOf(context_->peer()));
+  if (is_slow_.exchange(false)) slow_.Release();
 }
 
 grpc::Status RequestReactor::ToGrpc(const absl::Status& status) {

@@ -69,7 +69,8 @@ class RequestReactor : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc::By
   grpc::ByteBuffer incoming_;
   grpc::ByteBuffer outgoing_;
   std::atomic<bool> is_reading_{false};
-  std::atomic<bool> is_slow_{false};  // counts among the watch's slow calls
+  std::atomic<bool> is_slow_{false};
+  Hold slow_;  // a place among the watch's slow calls; theirs who turn is_slow_
 };
 
 }  // namespace gemmd

@@ -174,6 +174,42 @@ void EncodeQuota(const Tenant& tenant, const Quotas& accounts, v1::TenantQuota* 
   if (quota.weight.has_value()) wire->set_weight(*quota.weight);
 }
 
+v1::Holding::Party ToWire(Party party) {
+  switch (party) {
+    case Party::kTenant:
+      return v1::Holding::TENANT;
+    case Party::kAddress:
+      return v1::Holding::ADDRESS;
+    case Party::kAll:
+      return v1::Holding::ALL;
+  }
+  return v1::Holding::PARTY_UNSPECIFIED;
+}
+
+absl::Status TellHoldings(std::uint32_t holders, const Roles& roles,
+                          const HoldingsOverview& holdings, v1::StatisticsResponse* response) {
+  constexpr std::uint32_t kMostHolders = 100;
+  if (holders == 0) return absl::OkStatus();
+  if (!roles.Has(Role::kOperator)) {
+    return absl::PermissionDeniedError(absl::StrCat(
+        "holders is ", holders, ", which is for operators; the caller is ", ToString(roles)));
+  }
+  if (holders > kMostHolders) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("holders is ", holders, "; it may be ", kMostHolders));
+  }
+  for (Holding& each : holdings.All(holders)) {
+    v1::Holding* const wire = response->add_holdings();
+    wire->set_quantity(std::move(each.quantity));
+    wire->set_device(std::move(each.device));
+    wire->set_party(ToWire(each.party));
+    wire->set_name(std::move(each.name));
+    wire->set_held(each.held);
+    if (each.limit != kUnlimited) wire->set_limit(each.limit);
+  }
+  return absl::OkStatus();
+}
+
 absl::Status TellQuota(const std::string& name, const Policy& policy, const Quotas& accounts,
                        v1::TenantQuota* wire) {
   constexpr std::size_t kMostCharacters = 4096;
@@ -217,11 +253,13 @@ AdminService::AdminService(const Sources& sources, const Door& door)
     using Response = absl::StatusOr<v1::StatisticsResponse>;
     return HandleUnary<v1::StatisticsRequest>(
         watch, context,
-        [this, policy = login.policy](const v1::StatisticsRequest& request) -> Response {
+        [this, policy = login.policy,
+         roles = login.identity.roles](const v1::StatisticsRequest& request) -> Response {
           v1::StatisticsResponse response = Counts();
-          if (!request.has_tenant()) return response;
-          const absl::Status s =
-              TellQuota(request.tenant(), *policy, *sources_.quotas, response.mutable_quota());
+          absl::Status s = TellHoldings(request.holders(), roles, *sources_.holdings, &response);
+          if (s.ok() && request.has_tenant()) {
+            s = TellQuota(request.tenant(), *policy, *sources_.quotas, response.mutable_quota());
+          }
           if (!s.ok()) return s;
           return response;
         });
@@ -239,6 +277,23 @@ AdminService::AdminService(const Sources& sources, const Door& door)
               CollectTimelines(*sources_.tracer, request, identity, begin);
           traces_.Worked(begin);
           return traces;
+        });
+  });
+  Serve("Drain", [this, watch](Context* context, const Login& login) {
+    using Response = absl::StatusOr<v1::DrainResponse>;
+    return HandleUnary<v1::DrainRequest>(
+        watch, context, [this, policy = login.policy](const v1::DrainRequest&) -> Response {
+          // Whoever reaches the port of such a server is its operator.
+          if (policy->is_open()) {
+            return absl::FailedPreconditionError(
+                "the server has no policy (--auth.policy-file), so anybody could end it: send its "
+                "process SIGTERM");
+          }
+          v1::DrainResponse response;
+          response.set_requests(sources_.statistics->Read().in_flight);
+          response.set_uploads(sources_.store->statistics().partial_uploads);
+          sources_.drain();
+          return response;
         });
   });
   Serve("Tune", [this, watch](Context* context, const Login& login) {

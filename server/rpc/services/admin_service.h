@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 
 #include "absl/status/statusor.h"
 #include "gemmd/v1/admin.grpc.pb.h"
 #include "server/admission/admission.h"
 #include "server/admission/tuner.h"
+#include "server/holdings/overview.h"
 #include "server/holdings/quotas.h"
 #include "server/observe/statistics.h"
 #include "server/regions/region_table.h"
@@ -34,6 +36,8 @@ class AdminService final : public RawService<v1::Admin> {
     const gemmd::Statistics* statistics = nullptr;
     const Tracer* tracer = nullptr;
     const Quotas* quotas = nullptr;
+    const HoldingsOverview* holdings = nullptr;
+    std::function<void()> drain;  // has the server end; does not block
     const Clock* clock = nullptr;
     std::uint64_t message_bytes = 0;
     std::uint64_t max_queued_jobs = 0;

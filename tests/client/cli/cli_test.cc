@@ -160,6 +160,34 @@ TEST_F(CliTest, StatsShowWhatWasDone) {
   EXPECT_EQ(json["reserved_bytes"], 0);
 }
 
+TEST_F(CliTest, StatsShowWhoHoldsWhat) {
+  const auto add = [this](v1::Holding::Party party, const char* name, std::uint64_t held) {
+    v1::Holding& holding = *server_.statistics.add_holdings();
+    holding.set_quantity("region_bytes");
+    holding.set_party(party);
+    holding.set_name(name);
+    holding.set_held(held);
+    return &holding;
+  };
+  add(v1::Holding::ALL, "", 3 << 20);
+  add(v1::Holding::TENANT, "claimed:a", 1 << 20)->set_limit(4 << 20);
+  const ProcessResult human = Gemm({"stats", "--holdings"});
+  EXPECT_EQ(human.exit_code, 0) << human.error;
+  EXPECT_EQ(server_.last_statistics.holders(), 5U);
+  EXPECT_THAT(human.output,
+              AllOf(HasSubstr("quantity      device  held by              held    limit   %"),
+                    HasSubstr("region_bytes          all               3.0 MiB     none"),
+                    HasSubstr("region_bytes          tenant claimed:a  1.0 MiB  4.0 MiB  25")))
+      << human.output;
+  EXPECT_EQ(Gemm({"stats", "--holdings", "100"}).exit_code, 0);
+  EXPECT_EQ(server_.last_statistics.holders(), 100U);
+  EXPECT_EQ(Gemm({"stats"}).exit_code, 0);
+  EXPECT_EQ(server_.last_statistics.holders(), 0U);
+  for (const char* bad : {"0", "101", "x"}) {
+    EXPECT_EQ(Gemm({"stats", "--holdings", bad}).exit_code, 2) << bad;
+  }
+}
+
 TEST_F(CliTest, StatsAreWatchedAsOftenAsAsked) {
   (*server_.statistics.mutable_refused_requests())["queue"] = 3;
   const ProcessResult twice = Gemm({"stats", "--watch", "1ms", "--count", "2"});
@@ -499,11 +527,12 @@ TEST_F(CompletionTest, OffersWhatTheCommandLineTakes) {
 
 TEST_F(CompletionTest, ZshHasTheSameWords) {
   const std::string script = Gemm({"completion", "zsh"}).output;
-  EXPECT_THAT(script,
-              AllOf(StartsWith("#compdef gemm\n"),
-                    HasSubstr("'matmul --activation') choices=(none relu gelu-tanh silu)"),
-                    HasSubstr("matmul|info|health|servers|stats|top|trace|kernels|estimate|tune|"
-                              "bench|quantize|weights|put|get|ls|name|rm|completion)")));
+  EXPECT_THAT(
+      script,
+      AllOf(StartsWith("#compdef gemm\n"),
+            HasSubstr("'matmul --activation') choices=(none relu gelu-tanh silu)"),
+            HasSubstr("matmul|info|health|drain|servers|stats|top|trace|kernels|estimate|tune|"
+                      "bench|quantize|weights|put|get|ls|name|rm|completion)")));
 }
 
 }  // namespace

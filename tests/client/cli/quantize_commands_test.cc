@@ -116,6 +116,26 @@ TEST_F(QuantizeCommands, OfEveryFormatAContainerAResidentAndAnOptionGiveTheSameB
   }
 }
 
+// A .npy file is one plane: what it cannot say is not dropped without a word.
+TEST_F(QuantizeCommands, AResidentThatHasMoreThanItsFilesIsNotWritten) {
+  const std::string codes = directory_.Path("codes.npy");
+  const std::string scales = directory_.Path("scales.npy");
+  const auto put = [this](const std::string& format) {
+    return Json({"put", b_, "--as", format})["residents"][0]["handle"].get<std::string>();
+  };
+  const std::string plain = put("int8-row");
+  EXPECT_THAT(Refusal({"get", plain, "-o", codes}, 2),
+              HasSubstr(absl::StrCat(plain, " has scales, which ", codes, " has no place for")));
+  Json({"get", plain, "-o", codes, "--scales-output", scales});
+  EXPECT_EQ(Json({"put", codes, "--scales", scales})["residents"][0]["handle"], plain);
+  const std::string with_zeros = put("uint8-row-zp");
+  const std::string refusal =
+      Refusal({"get", with_zeros, "-o", codes, "--scales-output", scales}, 2);
+  EXPECT_THAT(refusal, HasSubstr(" has zero points, which "));
+  EXPECT_THAT(refusal, HasSubstr("-o FILE.gq"));
+  Json({"get", with_zeros, "-o", directory_.Path("whole.gq")});
+}
+
 TEST_F(QuantizeCommands, AServerQuantizesOnArrivalAsThisSideDoes) {
   for (const NamedFormat& named : QuantFormats()) {
     SCOPED_TRACE(named.name);

@@ -121,8 +121,9 @@ grpc::Status ScriptedServer::ListKernels(grpc::ServerContext*,
   return admin_status;
 }
 
-grpc::Status ScriptedServer::Statistics(grpc::ServerContext*, const v1::StatisticsRequest*,
+grpc::Status ScriptedServer::Statistics(grpc::ServerContext*, const v1::StatisticsRequest* request,
                                         v1::StatisticsResponse* response) {
+  last_statistics = *request;
   *response = statistics;
   return admin_status;
 }

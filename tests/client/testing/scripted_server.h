@@ -56,6 +56,7 @@ class ScriptedServer final : private v1::Gemm::Service, private v1::Admin::Servi
   v1::StatisticsResponse statistics;
   v1::TuneResponse tuned;
   v1::ListKernelsRequest last_list_kernels;
+  v1::StatisticsRequest last_statistics;
   v1::TuneRequest last_tune;
   // Gemm's, likewise.
   v1::EstimateResponse estimate;

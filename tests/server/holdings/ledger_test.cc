@@ -6,6 +6,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -18,9 +19,12 @@ namespace {
 
 using absl::StatusCode;
 
+constexpr std::array<absl::string_view, kMostQuantities> kFruit = {"apples", "pears", "plums",
+                                                                   "nuts", "figs"};
+
 LedgerRules Rules() {
   LedgerRules rules;
-  rules.quantities = {"apples", "pears", "plums", "nuts", "figs"};
+  for (std::size_t i = 0; i < kFruit.size(); ++i) rules.quantities[i] = {kFruit[i], kFruit[i]};
   rules.limit = "share";
   rules.option = "fruit.percent";
   rules.waits_for = {WaitsFor::kLeases, WaitsFor::kRequests};
@@ -120,6 +124,42 @@ TEST(Ledger, AHoldIsGivenBackOnceWhereverItMoves) {
   }
   last.Release();
   EXPECT_EQ(releases, 2) << "the ledger is gone";
+}
+
+// "tenant a: 3 of 5 apples"
+std::string Text(const Holding& holding) {
+  constexpr std::array<const char*, kParties> kNames = {"tenant ", "address ", "all"};
+  const std::string limit = holding.limit == kUnlimited ? "any" : std::to_string(holding.limit);
+  return kNames[static_cast<std::size_t>(holding.party)] + holding.name + ": " +
+         std::to_string(holding.held) + " of " + limit + " " + holding.quantity;
+}
+
+TEST(Ledger, TellsWhoHoldsMostAndOfWhatLimit) {
+  LedgerRules rules;
+  rules.quantities = {LedgerQuantity{"apples", "red apples"}, LedgerQuantity{"pears", "pears"}};
+  Ledger ledger(rules, {Amounts{50, kUnlimited}, Amounts{60, 70}, Amounts{kUnlimited, 90}});
+  const Ledger::Terms terms{{7, kUnlimited}, 0};
+  std::vector<Hold> holds;
+  for (const auto& [holder, amounts, own] :
+       std::vector<std::tuple<Holder, Amounts, bool>>{{{"a", "x"}, {4, 0}, false},
+                                                      {{"b", "x"}, {5, 1}, true},
+                                                      {{"c", "y"}, {5, 0}, false},
+                                                      {{"d", std::nullopt}, {1, 0}, false}}) {
+    holds.push_back(*ledger.Take(holder, amounts, own ? &terms : nullptr));
+  }
+  const auto read = [&ledger](std::size_t most) {
+    std::vector<std::string> lines;
+    for (const Holding& each : ledger.Read(most)) lines.push_back(Text(each));
+    return lines;
+  };
+  EXPECT_EQ(read(2),
+            (std::vector<std::string>{"all: 15 of any apples", "tenant b: 5 of 7 apples",
+                                      "tenant c: 5 of 50 apples", "address x: 9 of 60 apples",
+                                      "address y: 5 of 60 apples", "all: 1 of 90 pears",
+                                      "tenant b: 1 of any pears", "address x: 1 of 70 pears"}));
+  EXPECT_EQ(read(0), (std::vector<std::string>{"all: 15 of any apples", "all: 1 of 90 pears"}));
+  holds.clear();
+  EXPECT_EQ(read(9), (std::vector<std::string>{"all: 0 of any apples", "all: 0 of 90 pears"}));
 }
 
 // A plain sum for each party is the reference of what a ledger must hold and refuse.

@@ -15,6 +15,7 @@
 #include "base/time/units.h"
 #include "gtest/gtest.h"
 #include "server/net/listening_sockets.h"
+#include "server/tenants/retry_after.h"
 #include "tests/server/net/sockets.h"
 #include "tests/testing/fake_clock.h"
 
@@ -34,11 +35,14 @@ TEST(ConnectionTable, RefusesWhatPassesALimitAndSaysWhich) {
   const Socket d = OpenOne();
   EXPECT_TRUE(table.Add(a.fd(), "10.0.0.1").ok());
   EXPECT_TRUE(table.Add(b.fd(), "10.0.0.1").ok());
-  EXPECT_EQ(table.Add(c.fd(), "10.0.0.1"),
-            absl::ResourceExhaustedError("2 connections of 10.0.0.1 are open, and the limit is 2"));
+  EXPECT_EQ(
+      table.Add(c.fd(), "10.0.0.1").message(),
+      "the share of address 10.0.0.1 of open connections is 2, 2 are taken, and this takes 1");
   EXPECT_TRUE(table.Add(c.fd(), "10.0.0.2").ok());
-  EXPECT_EQ(table.Add(d.fd(), "10.0.0.3"),
-            absl::ResourceExhaustedError("3 connections are open, and the limit is 3"));
+  const absl::Status full = table.Add(d.fd(), "10.0.0.3");
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(full.message(), "the limit of open connections is 3, 3 are taken, and this takes 1");
+  EXPECT_EQ(RetryAfterMs(full), std::nullopt);
 }
 
 TEST(ConnectionTable, CountsWhatItsPeersHaveNotAcknowledged) {
@@ -107,8 +111,8 @@ TEST(ConnectionTable, ForgetsWhatWasClosed) {
   EXPECT_TRUE(table.Add(next.fd(), "a").ok());
   const Socket third = OpenOne();
   clock.Advance(kSecond);
-  EXPECT_EQ(table.Add(third.fd(), "b"),
-            absl::ResourceExhaustedError("2 connections are open, and the limit is 2"));
+  EXPECT_EQ(table.Add(third.fd(), "b").message(),
+            "the limit of open connections is 2, 2 are taken, and this takes 1");
 }
 
 // Looking at all connections costs time, so whoever knocks often is told what the last look saw.

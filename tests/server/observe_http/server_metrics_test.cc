@@ -62,6 +62,9 @@ class ServerMetricsTest : public ::testing::Test {
     sources_.tuner = &tuner_;
     sources_.measured_plans = [] { return std::size_t{5}; };
     sources_.connections = &connections_;
+    holdings_.Add(connections_.ledger());
+    holdings_.Add(admission_.ledger_of(&device_), "fake");
+    sources_.holdings = &holdings_;
     sources_.http = [] { return HttpServer::Counts{3, 2, 1}; };
     sources_.certificate_expiry = [] { return std::optional<double>(2e9); };
   }
@@ -91,8 +94,36 @@ class ServerMetricsTest : public ::testing::Test {
   PlanCache plans_;
   Tuner tuner_{{&BuiltinRegistry(), &router_, &admission_, &plans_, ""}};
   ConnectionTable connections_{ConnectionTable::Limits(), ProgressLimit(), &clock_};
+  HoldingsOverview holdings_;
   MetricSources sources_;
 };
+
+TEST_F(ServerMetricsTest, HoldingsAreToldWithTheirLimitsAndWithoutNames) {
+  Ledger fruit(
+      [] {
+        LedgerRules rules;
+        rules.quantities = {LedgerQuantity{"apples", ""}, LedgerQuantity{"apple_bytes", ""}};
+        return rules;
+      }(),
+      {Amounts{7, kUnlimited}, Unlimited(), Amounts{9, 90}});
+  holdings_.Add(fruit);
+  const auto one = fruit.Take({"one", std::nullopt}, {2, 30});
+  const auto other = fruit.Take({"other", std::nullopt}, {3, 20});
+  const auto page =
+      ReadExposition(WriteExposition(CollectMetrics(sources_), ExpositionForm::kPrometheus),
+                     ExpositionForm::kPrometheus);
+  ASSERT_TRUE(page.ok()) << page.status();
+  const auto value = [&page](const std::string& family, const char* quantity, const char* party) {
+    return page->Value(family, {{"quantity", quantity}, {"party", party}, {"device", ""}});
+  };
+  EXPECT_EQ(value("gemmd_holdings", "apples", "all"), 5);
+  EXPECT_EQ(value("gemmd_holdings", "apples", "tenant"), 3);
+  EXPECT_EQ(value("gemmd_holdings", "apples", "address"), std::nullopt) << "none has any";
+  EXPECT_EQ(value("gemmd_holdings_limit", "apples", "tenant"), 7);
+  EXPECT_EQ(value("gemmd_holdings_bytes", "apple_bytes", "tenant"), 30);
+  EXPECT_EQ(value("gemmd_holdings_limit_bytes", "apple_bytes", "tenant"), std::nullopt);
+  EXPECT_EQ(value("gemmd_holdings_limit_bytes", "apple_bytes", "all"), 90);
+}
 
 // The page's rules are the parser's: families once, units at the ends of names, buckets that add
 // up.

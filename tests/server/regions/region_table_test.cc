@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "server/tenants/retry_after.h"
 #include "tests/server/regions/regions_fixture.h"
 
 namespace gemmd {
@@ -110,8 +111,8 @@ TEST_F(RegionTableTest, ATenantFillsItsShareAndLeavesTheRest) {
         .status();
   };
   EXPECT_EQ(take(6001, "a").message(),
-            "the region has 6001 bytes; 6000 of 6000 (shared_memory.tenant_percent) are left to "
-            "the tenant");
+            "the tenant's share of bytes of regions is 6000, 0 are taken, and this takes 6001 "
+            "(shared_memory.tenant_percent)");
   ASSERT_TRUE(take(6000, "a").ok());
   EXPECT_EQ(take(1, "a").code(), StatusCode::kResourceExhausted);
   ASSERT_TRUE(take(1, "b").ok());
@@ -121,9 +122,13 @@ TEST_F(RegionTableTest, ATenantFillsItsShareAndLeavesTheRest) {
   ASSERT_TRUE(take(1, "a").ok());
   ASSERT_TRUE(take(1, "a").ok());
   EXPECT_EQ(take(1, "a").message(),
-            "the tenant has 2 regions, of 2 (shared_memory.tenant_percent)");
+            "the tenant's share of regions is 2, 2 are taken, and this takes 1 "
+            "(shared_memory.tenant_percent)");
   ASSERT_TRUE(take(1, "b").ok());
-  EXPECT_EQ(take(1, "b").message(), "there are 3 regions, of 3 (shared_memory.max_regions)");
+  const absl::Status full = take(1, "b");
+  EXPECT_EQ(full.message(),
+            "the limit of regions is 3, 3 are taken, and this takes 1 (shared_memory.max_regions)");
+  EXPECT_EQ(RetryAfterMs(full), std::nullopt) << "nobody knows when a lease is not renewed";
 }
 
 // A tenant that has another's id has nothing.

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <string>
+#include <type_traits>
 
 #include "absl/strings/str_cat.h"
 #include "kernels/gemm.h"
@@ -73,11 +74,10 @@ class ReferenceKernel : public Kernel {
       own.m = groups.row_ends[i] - begin;
       own.a.rows = own.c.rows = own.d.rows = own.m;
       Arguments at = arguments;
-      const auto move = [](auto* plane, std::int64_t bytes) {
-        return plane == nullptr
-                   ? plane
-                   : reinterpret_cast<decltype(plane)>(reinterpret_cast<std::uintptr_t>(plane) +
-                                                       static_cast<std::uintptr_t>(bytes));
+      const auto move = [](auto* plane, std::int64_t bytes) -> decltype(plane) {
+        using Byte = std::conditional_t<std::is_const_v<std::remove_pointer_t<decltype(plane)>>,
+                                        const char, char>;
+        return plane == nullptr ? plane : static_cast<Byte*>(plane) + bytes;
       };
       const auto lines = [&](const MatrixLayout& layout) {
         return begin * layout.leading_dimension * SizeBits(layout.type) / 8;
