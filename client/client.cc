@@ -41,8 +41,7 @@ struct Client::Connection {
   void Start(Request request, const CallOptions& call,
              typename UnaryCall<Request, Response>::Start start,
              typename UnaryCall<Request, Response>::Done done) {
-    TourPlan plan;
-    plan.server = call.server;
+    TourPlan plan = PlanOf(call);
     plan.takes_first = true;
     std::make_shared<UnaryCall<Request, Response>>(
         matmul.calls, servers, std::move(plan), matmul.retry, matmul.timer,

@@ -24,15 +24,13 @@ Request RequestFor(const OperandName& name) {
 }
 
 TourPlan PlanFor(const OperandSource& source, const CallOptions& call) {
-  TourPlan plan;
-  plan.server = call.server;
+  TourPlan plan = PlanOf(call);
   plan.digest = source.digest();
   return plan;
 }
 
 TourPlan PlanFor(const OperandName& name, const CallOptions& call) {
-  TourPlan plan;
-  plan.server = call.server;
+  TourPlan plan = PlanOf(call);
   plan.digest = name.digest;
   if (!name.handle.empty()) plan.things.push_back(KeyOfHandle(name.handle));
   if (!name.name.empty()) plan.things.push_back(KeyOfName(name.name));

@@ -53,7 +53,11 @@ struct CallOptions {
   std::optional<RouteOptions> route;  // the client's unless given
   TraceHeaders trace;
   // The one of several servers that it goes to, by its name, and to no other; empty: any.
-  std::string server;
+  std::string server = {};
+  // The one that it goes to first, if that one serves; empty: as the client chooses.
+  std::string first = {};
+  // Those that it goes to only where no other serves, as if they had failed.
+  std::vector<std::string> avoided = {};
 };
 
 }  // namespace gemmd::client

@@ -63,12 +63,18 @@ absl::StatusOr<ResultAssembly> ResultAssembly::Create(const v1::Plane& d,
   // With the last line's padding the plane is a whole number of lines.
   MatrixFormat whole = *format;
   (whole.order == Order::kRowMajor ? whole.columns : whole.rows) = format->stride();
-  if (expected.into.has_value() && *size > expected.into->size()) {
+  std::optional<Buffer> into;
+  if (expected.into) {
+    absl::StatusOr<std::optional<Buffer>> memory = expected.into(*format);
+    if (!memory.ok()) return BadResponse(memory.status().message());
+    into = *std::move(memory);
+  }
+  if (into && *size > into->size()) {
     return BadResponse(absl::StrCat("D, ", ToString(*format, stack), ", takes ", *size,
-                                    " bytes, but ", expected.into->size(), " are there for it"));
+                                    " bytes, but ", into->size(), " are there for it"));
   }
   return ResultAssembly(*format, stack, *size, SizeBytes(whole, stack).value_or(*size),
-                        expected.into);
+                        std::move(into));
 }
 
 absl::Status ResultAssembly::Claim(const v1::Chunk& chunk, std::uint64_t size) {

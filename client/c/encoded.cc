@@ -95,7 +95,8 @@ absl::Status SetExpected(const gemmd_encoded_matmul& given,
   } else {
     // Kept by whoever may still write to it, as the operands' bytes are.
     const auto keeper = std::make_shared<std::shared_ptr<const void>>(owner);
-    expected.into = Buffer::Of(std::shared_ptr<char>(keeper, d), *bytes);
+    expected.into = [memory = Buffer::Of(std::shared_ptr<char>(keeper, d), *bytes)](
+                        const MatrixFormat& /*format*/) { return memory; };
   }
   return absl::OkStatus();
 }

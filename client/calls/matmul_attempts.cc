@@ -36,9 +36,8 @@ bool IsInSharedMemory(const EncodedMatmul& matmul) {
                      [](const v1::Operand* each) { return each->has_shared(); });
 }
 
-TourPlan PlanOf(const EncodedMatmul& matmul, const std::string& server) {
-  TourPlan plan;
-  plan.server = server;
+TourPlan PlanOf(const EncodedMatmul& matmul, const CallOptions& call) {
+  TourPlan plan = PlanOf(call);
   for (const v1::Operand* operand : OperandsOf(matmul.header)) {
     if (operand->has_digest() && plan.digest.empty()) plan.digest = operand->digest();
     if (operand->has_handle()) plan.things.push_back(KeyOfHandle(operand->handle()));
@@ -63,9 +62,8 @@ MatmulAttempts::MatmulAttempts(Servers& servers, const MatmulSettings& settings,
     : settings_(settings),
       matmul_(std::move(matmul)),
       options_(route),
-      tour_(servers, servers.are_several() || settings.affinity_header
-                         ? PlanOf(*matmul_, call.server)
-                         : TourPlan{call.server}),
+      tour_(servers, servers.are_several() || settings.affinity_header ? PlanOf(*matmul_, call)
+                                                                       : PlanOf(call)),
       deadline_(absl::Now() + call.timeout),
       retries_(settings.retry, deadline_),
       trace_(call.trace.empty() && call.trace.tracestate.empty()

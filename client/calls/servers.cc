@@ -49,6 +49,14 @@ ChannelOptions ChannelTo(const ChannelOptions& options, const NameAndPort& name,
 
 }  // namespace
 
+TourPlan PlanOf(const CallOptions& call) {
+  TourPlan plan;
+  plan.server = call.server;
+  plan.first = call.first;
+  plan.avoided = call.avoided;
+  return plan;
+}
+
 std::string KeyOfHandle(absl::string_view handle) {
   // "a1b2c3d4-7": the process, and a number.
   return std::string(handle.substr(0, handle.find('-')));
@@ -183,6 +191,7 @@ absl::StatusOr<Servers::Chosen> Servers::Choose(const TourPlan& plan,
     Fleet::Wish wish;
     wish.digest = plan.digest;
     wish.home = HomeOf(plan.things);
+    if (wish.home < 0 && !plan.first.empty()) wish.home = fleet_.Find(plan.first);
     wish.takes_first = plan.takes_first;
     wish.met = numbers;
     choice = fleet_.Begin(wish, now);

@@ -25,11 +25,15 @@ namespace gemmd::client {
 
 // The wishes of a call.
 struct TourPlan {
-  std::string server = {};               // this one alone; empty: any
-  bool takes_first = false;              // the first that serves, in the order of the list
-  std::string digest = {};               // of the operand that the server should hold; empty: none
-  std::vector<std::string> things = {};  // keys of what one server alone has
+  std::string server = {};                // this one alone; empty: any
+  std::string first = {};                 // this one if it serves; empty: any
+  std::vector<std::string> avoided = {};  // only where no other serves
+  bool takes_first = false;               // the first that serves, in the order of the list
+  std::string digest = {};                // of the operand that the server should hold; empty: none
+  std::vector<std::string> things = {};   // keys of what one server alone has
 };
+
+TourPlan PlanOf(const CallOptions& call);
 
 // All handles of a server's process have one key. A name has its own.
 std::string KeyOfHandle(absl::string_view handle);
@@ -116,7 +120,8 @@ class Servers {
 // The way of one call: attempt by attempt, each at one server. Used by one thread at a time.
 class Tour {
  public:
-  Tour(Servers& servers, TourPlan plan) : servers_(servers), plan_(std::move(plan)) {}
+  Tour(Servers& servers, TourPlan plan)
+      : servers_(servers), plan_(std::move(plan)), met_(plan_.avoided) {}
   ~Tour() { Leave(); }
   Tour(const Tour&) = delete;
   Tour& operator=(const Tour&) = delete;
@@ -145,7 +150,7 @@ class Tour {
  private:
   Servers& servers_;
   const TourPlan plan_;
-  std::vector<std::string> met_;  // servers that failed, or did not find something
+  std::vector<std::string> met_;  // servers that failed, did not find something, or are avoided
   std::shared_ptr<Server> server_;
   Fleet::Choice choice_;  // of the attempt under way
 };

@@ -59,7 +59,7 @@ class Fleet {
   struct Wish {
     // The operand's that the server should hold, 32 uniform bytes; empty: it is no matter.
     absl::string_view digest;
-    // The server that alone holds a part of the request; -1: none is known.
+    // The server that alone holds a part of the request, or that its caller wishes; -1: none.
     int home = -1;
     // Servers that the call has met already.
     absl::Span<const int> met;

@@ -2,11 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "client/bytes.h"
 #include "client/matmul.h"
 #include "client/matrix.h"
@@ -14,6 +16,11 @@
 #include "gemmd/v1/gemm.pb.h"
 
 namespace gemmd::client {
+
+// Memory of a caller's own for a result of that format, which one attempt has received the
+// description of; nothing: the result goes to memory of its own. Called by any thread.
+using ResultMemory =
+    std::function<absl::StatusOr<std::optional<Buffer>>(const MatrixFormat& format)>;
 
 // The type and size of the result, as far as the request determines them.
 struct ExpectedResult {
@@ -29,8 +36,8 @@ struct ExpectedResult {
   bool stays = false;                   // on the server: a handle comes instead of D
   // The memory, shared with the server, that D is written to: none of it comes with the answer.
   std::optional<Bytes> shared = std::nullopt;
-  // The memory that D goes to as it comes; else memory of its own.
-  std::optional<Buffer> into = std::nullopt;
+  // The memory that D goes to as it comes; empty: memory of its own.
+  ResultMemory into = {};
 
   bool comes_along() const { return !stays && !shared.has_value(); }
   // The results of a batch, or the one, in that layout, as the request says it.

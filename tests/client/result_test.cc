@@ -22,7 +22,8 @@ class ResultTest : public ::testing::Test {
     expected_.rows = 2;
     expected_.columns = 3;
     expected_.type = DataType::kF32;
-    expected_.into = Buffer::Of(std::shared_ptr<char>(owner_, text_.data()), 24);
+    expected_.into = [memory = Buffer::Of(std::shared_ptr<char>(owner_, text_.data()), 24)](
+                         const MatrixFormat& /*format*/) { return memory; };
     chunk_.set_operand(v1::D);
   }
 
@@ -40,7 +41,7 @@ TEST_F(ResultTest, GoesThereAndKeepsTheOwner) {
   result->Allocate();
   EXPECT_EQ(24u, result->Copy(0, {"0123456789", "abcdefghijklmn"}));
   EXPECT_EQ("0123456789abcdefghijklmn........", text_);
-  expected_.into.reset();
+  expected_.into = nullptr;
   const long held = owner_.use_count();  // NOLINT(google-runtime-int): it is the standard's type
   {
     const Matrix d = std::move(*result).Take();
@@ -57,9 +58,30 @@ TEST_F(ResultTest, OneThatIsLargerThanItsMemoryIsRefused) {
   EXPECT_THAT(std::string(result.status().message()), HasSubstr("28 bytes, but 24 are there"));
 }
 
+TEST_F(ResultTest, ItsCallerMayHaveNoMemoryForItOrRefuseIt) {
+  expected_.into = [](const MatrixFormat& format) {
+    EXPECT_EQ(2u, format.rows);
+    EXPECT_EQ(3u, format.columns);
+    return std::nullopt;
+  };
+  absl::StatusOr<ResultAssembly> result = ResultAssembly::Create(plane_, expected_);
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_TRUE(result->Claim(chunk_, 24).ok());
+  result->Allocate();
+  result->Copy(0, {std::string(24, 'a')});
+  EXPECT_EQ(std::string(24, 'a'), std::move(*result).Take().bytes());
+  EXPECT_EQ(std::string(32, '.'), text_);
+  expected_.into = [](const MatrixFormat& /*format*/) {
+    return absl::InvalidArgumentError("D is not as wanted");
+  };
+  result = ResultAssembly::Create(plane_, expected_);
+  EXPECT_EQ(absl::StatusCode::kInternal, result.status().code());
+  EXPECT_THAT(std::string(result.status().message()), HasSubstr("D is not as wanted"));
+}
+
 TEST_F(ResultTest, ResultsOfABatchFollowEachOther) {
   expected_.products = 3;
-  expected_.into.reset();
+  expected_.into = nullptr;
   EXPECT_EQ(3u * 6 * 8, expected_.max_bytes());
   plane_.set_leading_dimension(4);
   absl::StatusOr<ResultAssembly> result = ResultAssembly::Create(plane_, expected_);
@@ -93,7 +115,7 @@ TEST_F(ResultTest, ManyProductsHaveABoundThatDoesNotOverflow) {
 }
 
 TEST_F(ResultTest, ABatchInSharedMemoryIsThatMemoryWithItsStride) {
-  expected_.into.reset();
+  expected_.into = nullptr;
   expected_.products = 2;
   expected_.stride = 8;
   const std::string memory(60, '.');

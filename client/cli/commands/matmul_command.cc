@@ -21,6 +21,7 @@
 #include "client/matmul.h"
 #include "client/operands.h"
 #include "client/quantized/product_error.h"
+#include "client/split/split_matmul.h"
 #include "client/wire/trace_headers.h"
 
 namespace gemmd::cli {
@@ -41,6 +42,7 @@ constexpr char kExamples[] = R"(  gemm matmul A.npy B.npy -o D.npy
   gemm matmul A.npy @a1b2c3d4-7 -o D.npy              # B stays on the server (gemm put)
   gemm matmul A.npy @a1b2c3d4-7 --keep --lease 1h     # and so does D
   gemm matmul A.npy @encoder.w --keep --name hidden   # by names: D is @hidden from now on
+  gemm --servers gpu-1,gpu-2 matmul A.npy B.npy --split -o D.npy
 )";
 
 struct MatmulArguments {
@@ -49,6 +51,7 @@ struct MatmulArguments {
   client::MatmulOptions options;
   absl::Duration deadline;  // zero: the global timeout
   client::RouteOptions route;
+  bool split = false;
   bool keep = false;
   absl::Duration lease;
   bool has_lease = false;
@@ -187,6 +190,11 @@ void AddExecutionOptions(CLI::App& app, MatmulArguments& arguments) {
       ->check(CLI::Range(0, 64))
       ->capture_default_str()
       ->group("Execution");
+  app.add_flag(
+         "--split", arguments.split,
+         "Have each server compute some of D's rows, and D is put together here. Its bits are "
+         "those of one server's (docs/several-servers.md)")
+      ->group("Execution");
   app.add_option("--verify", options.verification_vectors,
                  "Have the server check the product with N random vectors; 3 is usual. Of products "
                  "without activation")
@@ -259,16 +267,13 @@ Outcome CompareWithFull(const GlobalOptions& global, client::Client& connection,
   return std::nullopt;
 }
 
-// Writes and reports it.
+// Writes and reports it: a Product, or a SplitProduct.
+template <typename AnyProduct>
 Outcome Conclude(const GlobalOptions& global, const MatmulArguments& arguments,
-                 const client::Product& product, bool is_batch,
+                 const AnyProduct& product, const client::Matrix& d, bool is_batch,
                  const std::optional<client::ProductError>& error) {
-  if (!product.d.has_value()) {
-    ReportKept(global, product);
-    return std::nullopt;
-  }
-  if (Outcome failure = is_batch ? WriteStack(arguments.output, *product.d)
-                                 : WriteOutput(arguments.output, product.d->view())) {
+  if (Outcome failure =
+          is_batch ? WriteStack(arguments.output, d) : WriteOutput(arguments.output, d.view())) {
     return failure;
   }
   if (global.json) {
@@ -326,6 +331,54 @@ Outcome CheckBatch(const MatmulArguments& arguments) {
   return std::nullopt;
 }
 
+// A product as it is sent.
+struct Asked {
+  client::MatmulInputs inputs;
+  client::MatmulOptions options;
+  client::CallOptions call;
+  std::optional<client::MatmulInputs> full;  // as Inputs has it
+};
+
+Outcome RunSplit(const GlobalOptions& global, const MatmulArguments& arguments,
+                 client::Client& connection, Asked asked) {
+  if (const absl::Status s = client::CheckSplit(asked.inputs, asked.options); !s.ok()) {
+    return UsageFailure(absl::StrCat("--split: ", s.message()));
+  }
+  const absl::StatusOr<client::SplitProduct> product =
+      client::SplitMatmul(connection, asked.inputs, asked.options, asked.call);
+  if (!product.ok()) return ServerFailure(global.server, product.status());
+  std::optional<client::ProductError> error;
+  if (asked.full) {
+    if (Outcome failure = CompareWithFull(global, connection, *std::move(asked.full), asked.options,
+                                          asked.call, product->d.view(), error)) {
+      return failure;
+    }
+  }
+  return Conclude(global, arguments, *product, product->d, false, error);
+}
+
+Outcome RunWhole(const GlobalOptions& global, const MatmulArguments& arguments,
+                 client::Client& connection, Asked asked) {
+  const absl::StatusOr<client::Product> product =
+      connection.Matmul(std::move(asked.inputs), asked.options, asked.call);
+  if (!product.ok()) return ServerFailure(global.server, product.status());
+  std::optional<client::ProductError> error;
+  if (asked.full) {
+    if (Outcome failure = CompareWithFull(global, connection, *std::move(asked.full), asked.options,
+                                          asked.call, product->d->view(), error)) {
+      return failure;
+    }
+  }
+  if (!arguments.name.empty()) {
+    if (Outcome failure = NameKept(global, arguments, *product)) return failure;
+  }
+  if (!product->d.has_value()) {
+    ReportKept(global, *product);
+    return std::nullopt;
+  }
+  return Conclude(global, arguments, *product, *product->d, asked.options.batch.has_value(), error);
+}
+
 Outcome RunMatmul(const GlobalOptions& global, const MatmulArguments& arguments) {
   if (Outcome failure = CheckOutput(arguments.output, global.json)) return failure;
   if (Outcome failure = CheckKeep(arguments)) return failure;
@@ -351,20 +404,9 @@ Outcome RunMatmul(const GlobalOptions& global, const MatmulArguments& arguments)
       CallWithin(arguments.deadline > absl::ZeroDuration() ? arguments.deadline : global.timeout);
   call.route = arguments.route;
   call.trace = trace;
-  absl::StatusOr<client::Product> product =
-      connection->Matmul(std::move(inputs->given), options, call);
-  if (!product.ok()) return ServerFailure(global.server, product.status());
-  std::optional<client::ProductError> error;
-  if (inputs->full) {
-    if (Outcome failure = CompareWithFull(global, *connection, *std::move(inputs->full), options,
-                                          call, product->d->view(), error)) {
-      return failure;
-    }
-  }
-  if (!arguments.name.empty()) {
-    if (Outcome failure = NameKept(global, arguments, *product)) return failure;
-  }
-  return Conclude(global, arguments, *product, options.batch.has_value(), error);
+  Asked asked{std::move(inputs->given), options, call, std::move(inputs->full)};
+  return arguments.split ? RunSplit(global, arguments, *connection, std::move(asked))
+                         : RunWhole(global, arguments, *connection, std::move(asked));
 }
 
 }  // namespace

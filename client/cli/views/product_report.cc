@@ -1,10 +1,12 @@
 #include "client/cli/views/product_report.h"
 
 #include <algorithm>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "client/cli/views/message_format.h"
 #include "client/cli/views/table.h"
 #include "client/names.h"
@@ -19,9 +21,17 @@ double OtherUs(const client::ClientTimes& times) {
   return Us(times.total - times.encode - times.waited - times.round_trip - times.decode);
 }
 
-double ClientGflops(const client::Product& product) {
-  const double us = Us(product.receipt.client.total);
-  return us > 0 ? product.receipt.server.flops() / us * 1e-3 : 0;
+double GflopsOf(double flops, absl::Duration time) {
+  const double us = Us(time);
+  return us > 0 ? flops / us * 1e-3 : 0;
+}
+
+double Gflops(const client::Receipt& receipt) {
+  return GflopsOf(receipt.server.flops(), receipt.client.total);
+}
+
+double Gflops(const client::SplitProduct& product) {
+  return GflopsOf(product.flops(), product.total);
 }
 
 std::string Sent(const client::Route& route) {
@@ -87,6 +97,55 @@ std::string Stages(const client::Receipt& receipt) {
   return table.Render();
 }
 
+std::string Rows(const client::RowRange& rows) { return absl::StrCat(rows.begin, "-", rows.end); }
+
+double ComputeUs(const v1::Receipt& receipt) {
+  double us = 0;
+  for (const v1::Stage& stage : receipt.stages()) {
+    if (stage.name() == v1::COMPUTE) us += stage.exposed_us();
+  }
+  return us;
+}
+
+// More than one attempt at a part, and why.
+std::string Again(const client::SplitPart& part) {
+  std::vector<std::string> why;
+  if (part.receipt.client.attempts > 1) {
+    why.push_back(absl::StrCat(part.receipt.client.attempts, " attempts"));
+  }
+  if (part.is_hedged) why.push_back("hedged");
+  if (part.repeats > 0) why.push_back(absl::StrCat("repeated for its numerics, ", part.repeats));
+  return absl::StrJoin(why, ", ");
+}
+
+nlohmann::ordered_json ToJson(const client::MatrixFormat& format, const std::string& output_path) {
+  nlohmann::ordered_json d = {{"rows", format.rows},
+                              {"columns", format.columns},
+                              {"type", std::string(Name(format.type))},
+                              {"order", std::string(Name(format.order))}};
+  if (!output_path.empty()) d["path"] = output_path;
+  return d;
+}
+
+// The client's side of a receipt.
+nlohmann::ordered_json ToJson(const client::Receipt& receipt) {
+  const client::ClientTimes& times = receipt.client;
+  nlohmann::ordered_json client = {
+      {"attempts", times.attempts},
+      {"refills", times.refills},
+      {"transport", receipt.route.transport == client::Transport::kUnary ? "unary" : "stream"},
+      {"channels", receipt.route.channels},
+      {"encode_us", Us(times.encode)},
+      {"waited_us", Us(times.waited)},
+      {"round_trip_us", Us(times.round_trip)},
+      {"wire_us", Us(times.wire)},
+      {"decode_us", Us(times.decode)},
+      {"total_us", Us(times.total)},
+      {"gflops", Gflops(receipt)}};
+  if (!receipt.address.empty()) client["server"] = receipt.address;
+  return client;
+}
+
 }  // namespace
 
 std::string Report(const client::Product& product, const std::string& output_path) {
@@ -134,7 +193,7 @@ std::string Report(const client::Product& product, const std::string& output_pat
   return absl::StrCat(
       what.Render(), "\n", Stages(product.receipt), "\n",
       absl::StrFormat("%.3g GFLOP: %.1f GFLOP/s in the kernel, %.1f GFLOP/s as the client sees it",
-                      server.flops() * 1e-9, server.achieved_gflops(), ClientGflops(product)),
+                      server.flops() * 1e-9, server.achieved_gflops(), Gflops(product.receipt)),
       product.receipt.client.attempts > 1
           ? absl::StrCat(" (", product.receipt.client.attempts, " attempts)")
           : "",
@@ -142,31 +201,50 @@ std::string Report(const client::Product& product, const std::string& output_pat
 }
 
 nlohmann::ordered_json ReportJson(const client::Product& product, const std::string& output_path) {
-  const client::MatrixFormat& format = product.format;
-  const client::ClientTimes& times = product.receipt.client;
-  nlohmann::ordered_json d = {{"rows", format.rows},
-                              {"columns", format.columns},
-                              {"type", std::string(Name(format.type))},
-                              {"order", std::string(Name(format.order))}};
-  if (!output_path.empty()) d["path"] = output_path;
-  nlohmann::ordered_json report = {
-      {"d", std::move(d)},
-      {"receipt", ToJson(product.receipt.server)},
-      {"client",
-       {{"attempts", times.attempts},
-        {"refills", times.refills},
-        {"transport",
-         product.receipt.route.transport == client::Transport::kUnary ? "unary" : "stream"},
-        {"channels", product.receipt.route.channels},
-        {"encode_us", Us(times.encode)},
-        {"waited_us", Us(times.waited)},
-        {"round_trip_us", Us(times.round_trip)},
-        {"wire_us", Us(times.wire)},
-        {"decode_us", Us(times.decode)},
-        {"total_us", Us(times.total)},
-        {"gflops", ClientGflops(product)}}}};
-  if (!product.receipt.address.empty()) report["client"]["server"] = product.receipt.address;
-  return report;
+  return {{"d", ToJson(product.format, output_path)},
+          {"receipt", ToJson(product.receipt.server)},
+          {"client", ToJson(product.receipt)}};
+}
+
+std::string Report(const client::SplitProduct& product, const std::string& output_path) {
+  Table what({{}, {}});
+  what.AddRow({"D", absl::StrCat(client::ToString(product.d.format()),
+                                 output_path.empty() ? "" : " -> ", output_path)});
+  what.AddRow({"numerics", product.numerics_id()});
+  Table parts({{"rows", Table::Align::kLeft},
+               {"server", Table::Align::kLeft},
+               {"kernel", Table::Align::kLeft},
+               {"device", Table::Align::kLeft},
+               {"sent", Table::Align::kRight},
+               {"computed us", Table::Align::kRight},
+               {"total us", Table::Align::kRight},
+               {"again", Table::Align::kLeft}});
+  for (const client::SplitPart& part : product.parts) {
+    const v1::Receipt& server = part.receipt.server;
+    parts.AddRow({Rows(part.rows), part.receipt.address, server.kernel(), server.device(),
+                  HumanBytes(server.payload_bytes_in()), Microseconds(ComputeUs(server)),
+                  Microseconds(Us(part.receipt.client.total)), Again(part)});
+  }
+  return absl::StrCat(
+      what.Render(), "\n", parts.Render(), "\n",
+      absl::StrFormat("%.3g GFLOP in %s us: %.1f GFLOP/s as the client sees it\n",
+                      product.flops() * 1e-9, Microseconds(Us(product.total)), Gflops(product)));
+}
+
+nlohmann::ordered_json ReportJson(const client::SplitProduct& product,
+                                  const std::string& output_path) {
+  nlohmann::ordered_json parts = nlohmann::ordered_json::array();
+  for (const client::SplitPart& part : product.parts) {
+    parts.push_back({{"rows", {part.rows.begin, part.rows.end}},
+                     {"hedged", part.is_hedged},
+                     {"repeats", part.repeats},
+                     {"receipt", ToJson(part.receipt.server)},
+                     {"client", ToJson(part.receipt)}});
+  }
+  return {{"d", ToJson(product.d.format(), output_path)},
+          {"numerics_id", product.numerics_id()},
+          {"parts", std::move(parts)},
+          {"client", {{"total_us", Us(product.total)}, {"gflops", Gflops(product)}}}};
 }
 
 std::string Describe(const client::ProductError& error) {

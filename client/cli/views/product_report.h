@@ -5,6 +5,7 @@
 
 #include "client/matmul.h"
 #include "client/quantized/product_error.h"
+#include "client/split/split_matmul.h"
 #include "nlohmann/json.hpp"
 
 namespace gemmd::cli {
@@ -14,6 +15,11 @@ namespace gemmd::cli {
 std::string Report(const client::Product& product, const std::string& output_path);
 
 nlohmann::ordered_json ReportJson(const client::Product& product, const std::string& output_path);
+
+// A product over several servers has a row, or an object, for each part.
+std::string Report(const client::SplitProduct& product, const std::string& output_path);
+nlohmann::ordered_json ReportJson(const client::SplitProduct& product,
+                                  const std::string& output_path);
 
 // The answers to --report-error: a line, and an object. Errors that are not finite are null there.
 std::string Describe(const client::ProductError& error);

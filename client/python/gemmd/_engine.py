@@ -23,6 +23,7 @@ from gemmd._route import Route, RouteOptions
 from gemmd._server import Server
 from gemmd._servers import ANY, Plan, Servers, plan_of
 from gemmd._session import Request
+from gemmd._split import Part
 from gemmd._status import error_of
 from gemmd._stream import StreamSession
 from gemmd._timer import Alarm, Timer
@@ -44,10 +45,10 @@ Refill = Callable[[Server, errors.Error, float | None], bool]
 class Outcome:
     """What a product brought: the server's Receipt, its handle where it stays there, and what this side saw.
 
-    server: the address of the one of several that made it; else empty.
+    server: the address of the one of several that made it; else empty. part: of a product that was split.
     """
 
-    __slots__ = ("handle", "plane", "receipt", "route", "server", "times")
+    __slots__ = ("handle", "part", "plane", "receipt", "route", "server", "times")
 
     def __init__(
         self, receipt: Any, handle: str, plane: Any, times: ClientTimes, route: Route, server: str
@@ -58,6 +59,7 @@ class Outcome:
         self.times = times
         self.route = route
         self.server = server
+        self.part: Part | None = None
 
 
 Done = Callable[[Outcome | None, BaseException | None], None]
@@ -144,13 +146,16 @@ class Call:
         refill: Refill | None = None,
         options: RouteOptions | None = None,
         begun: float | None = None,
+        first: str = "",
+        avoided: tuple[str, ...] = (),
     ) -> None:
         _fork.guard()
         self._engine = engine
         self._encoded = encoded
         self._refill = refill
         self._options = options or engine.route
-        self._tour = engine.servers.tour(plan_of_product(encoded) if engine.servers.want_plans else ANY)
+        plan = plan_of_product(encoded) if engine.servers.want_plans else ANY
+        self._tour = engine.servers.tour(plan._replace(first=first, avoided=avoided) if first or avoided else plan)
         self._server: Server | None = None  # of the present attempt, or of the last one
         self._done: Done | None = done
         self._begun = begun or time.perf_counter()

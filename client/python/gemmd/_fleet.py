@@ -68,7 +68,8 @@ class Wish(NamedTuple):
     """What an attempt asks of its server.
 
     digest: of the operand that the server should hold, 32 bytes; empty: it is no matter. home: the server that
-    alone holds a part of the request; empty: none is known. met: servers that the call has met already.
+    alone holds a part of the request, or that its caller wishes; empty: none. met: servers that the call has met
+    already.
     """
 
     digest: bytes = b""

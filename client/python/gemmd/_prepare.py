@@ -32,6 +32,7 @@ from gemmd._inputs import to_numpy
 from gemmd._layout import Array, Plane
 from gemmd._overlap import check_apart, may_be_written
 from gemmd._regions import Region, Regions
+from gemmd._split import POLICY, Rows, cut_rows
 from gemmd._trace import trace_headers
 from gemmd.errors import Unimplemented
 from gemmd.quantized import Quantized
@@ -63,6 +64,7 @@ class Asked:
     transpose_a: bool = False
     transpose_b: bool = False
     row_ends: Any = None
+    split: bool = False
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ class Prepared:
     shape: what the caller sees.
     out: where they have to be in the end, if that is not d.
     alone: makes the products of a batch one by one, for a server that does not take it.
+    rows: of a product that is split, each request's; else none. apart: makes the request of some of these rows into
+    memory of its own.
     """
 
     encoded: Sequence[Encoded]
@@ -82,10 +86,17 @@ class Prepared:
     out: Array | None
     element: ElementType
     alone: Callable[[], Sequence[Encoded]] | None = None
+    rows: Sequence[Rows] = ()
+    apart: Callable[[Rows], Encoded] | None = None
 
 
-def prepare(regions: Regions, a: Any, b: Any, asked: Asked) -> Prepared:
-    """ValueError and TypeError where shapes or types do not go together; the server checks the rest."""
+def prepare(regions: Regions, a: Any, b: Any, asked: Asked, servers: int = 1) -> Prepared:
+    """ValueError and TypeError where shapes or types do not go together; the server checks the rest.
+
+    servers: that a product may be split over.
+    """
+    if asked.split:
+        _check_split(asked)
     left, right = matrix(a, "a"), matrix(b, "b")
     left = transposed(left, "a") if asked.transpose_a else left
     right = transposed(right, "b") if asked.transpose_b else right
@@ -110,6 +121,8 @@ def prepare(regions: Regions, a: Any, b: Any, asked: Asked) -> Prepared:
         one = _Maker(regions, options, element, None, False).encode(left, right, c, bias, None)
         return Prepared([one], None, (m, n), None, element)
     full = (*batch, m, n)
+    if asked.split:
+        return _in_parts(_Split(regions, options, element, left, right, c, bias), visible, out, servers)
     in_place = out if out is not None and may_be_written(out, left, right, c, bias) else None
     work, region, is_in_place = _target(regions, in_place, full, element)
     maker = _Maker(regions, options, element, region, is_in_place)
@@ -302,6 +315,80 @@ def _target(
         if work.shape == full and _layout.writable_bytes(work) is not None:
             return work, regions.find(_layout.address_of(work), work.nbytes), True
     return np.empty(full, element.dtype), None, False
+
+
+def _check_split(asked: Asked) -> None:
+    if asked.row_ends is not None:
+        raise ValueError("split=True goes with one product, not with groups of rows")
+    if asked.keep:
+        raise ValueError("split=True goes without keep=: each server would keep some of the rows")
+    if _number(DETERMINISM, "determinism", asked.determinism) != DETERMINISM["batch_invariant"]:
+        raise ValueError(f"determinism is {asked.determinism!r}; with split=True it must be 'batch_invariant'")
+
+
+class _Split(NamedTuple):
+    """A product whose rows are split: all rows of `left` by one right factor."""
+
+    regions: Regions
+    options: Options
+    element: ElementType
+    left: Matrix
+    right: Matrix
+    c: Any
+    bias: Any
+
+    def checked(self) -> _Split:
+        """With matrices of two dimensions. ValueError names what has no rows to be cut, or what one server has."""
+        if not isinstance(self.left, np.ndarray):
+            raise ValueError(
+                "a is quantized or on a server; with split=True it must be an array, whose rows are cut"
+            )
+        if isinstance(self.c, Resident):
+            raise ValueError("c is on a server; with split=True it must be an array, whose rows are cut")
+        if len(self.right.shape) > 2 and math.prod(self.right.shape[:-2]) > 1:
+            raise ValueError(f"b has shape {self.right.shape}; with split=True it must be one matrix")
+        for x, name in ((self.right, "b"), (self.bias, "bias")):
+            held = x.T if isinstance(x, Transposed) else x.matrix if isinstance(x, Stacked) else x
+            if isinstance(held, Resident) and held.place.kind != "digest":
+                raise ValueError(
+                    f"{name} is {held.place.name!r}, which one server has; with split=True it must be an array, or "
+                    "what put() or resident() of a digest returned"
+                )
+        m, k, n = math.prod(self.left.shape[:-1]), self.left.shape[-1], self.right.shape[-1]
+        right = _of_batch(self.right, self.right.shape[:-2])
+        c = None if self.c is None else self.c.reshape(m, n)
+        return self._replace(left=self.left.reshape(m, k), right=right, c=c)
+
+    def part(self, rows: Rows, d: Array, is_callers: bool) -> Encoded:
+        """The request of some rows."""
+        some = slice(*rows)
+        assert isinstance(self.left, np.ndarray)  # checked
+        maker = _Maker(self.regions, self.options, self.element, None, is_callers)
+        c = None if self.c is None else self.c[some]
+        made = maker.encode(self.left[some], self.right, c, self.bias, d)
+        if made.server:
+            raise ValueError(f"an array is in memory that {made.server} shares; with split=True it must not be")
+        return made
+
+
+def _in_parts(split: _Split, visible: tuple[int, ...], out: Array | None, servers: int) -> Prepared:
+    """Requests of some rows each, whose results lie in one D."""
+    split = split.checked()
+    m, n = split.left.shape[0], split.right.shape[-1]
+    is_theirs = (
+        out is not None
+        and out.flags.c_contiguous
+        and may_be_written(out, split.left, split.right, split.c, split.bias)
+    )
+    work = out.reshape(m, n) if out is not None and is_theirs else np.empty((m, n), split.element.dtype)
+    rows = cut_rows(m, 2.0 * split.left.shape[1] * n, servers, POLICY)
+    encoded = [split.part(each, work[slice(*each)], is_theirs) for each in rows]
+
+    def apart(some: Rows) -> Encoded:
+        return split.part(some, np.empty((some.end - some.begin, n), split.element.dtype), False)
+
+    left_over = None if is_theirs else out
+    return Prepared(encoded, work, visible, left_over, split.element, None, rows, apart)
 
 
 class _Products(NamedTuple):

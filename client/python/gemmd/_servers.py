@@ -31,12 +31,15 @@ class Plan(NamedTuple):
     """What a call asks of its server.
 
     server: it goes to this one alone; empty: to any. digest: of the operand that the server should hold; empty:
-    none. things: keys of what one server alone has.
+    none. things: keys of what one server alone has. first: the one that it goes to if that one serves; empty: any.
+    avoided: those that it goes to only where no other serves, as if they had failed.
     """
 
     server: str = ""
     digest: bytes = b""
     things: tuple[str, ...] = ()
+    first: str = ""
+    avoided: tuple[str, ...] = ()
 
 
 ANY = Plan()
@@ -207,7 +210,8 @@ class Several:
             else:
                 if not self._fleet.has_other(met, now):
                     met.clear()
-                choice = self._fleet.begin(Wish(plan.digest, self._home_of(plan.things), met), now)
+                home = self._home_of(plan.things) or plan.first
+                choice = self._fleet.begin(Wish(plan.digest, home, met), now)
             if choice is None:
                 self._look_soon()
                 raise _again(self._fault)
@@ -319,7 +323,7 @@ class _TourOfSeveral(Tour):
     def __init__(self, servers: Several, plan: Plan) -> None:
         self.plan = plan
         self._servers = servers
-        self._met: set[str] = set()  # servers that failed, or did not find something
+        self._met = set(plan.avoided)  # besides servers that failed, or did not find something
         self._lock = threading.Lock()
         self._attempt: tuple[Server, Choice] | None = None  # that is under way
         self._last = ""  # the last attempt's server

@@ -35,6 +35,7 @@ from gemmd._running import Running, Told
 from gemmd._server import Server
 from gemmd._servers import One, Plan, Servers, Several
 from gemmd._sources import source_of
+from gemmd._splitting import Splitting, serving
 from gemmd._tracebacks import let_go
 from gemmd._transfer import Deadline
 from gemmd.admin import Estimate, Info, Statistics, estimate_of, info_of, statistics_of
@@ -194,6 +195,7 @@ class Client(Administration):
         tracestate: str | None = None,
         transpose_a: bool = False,
         transpose_b: bool = False,
+        split: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> Any:
         """D = activation(alpha * a @ b + beta * c + bias), of shapes as numpy.matmul has them.
@@ -216,6 +218,9 @@ class Client(Administration):
         keep: leave the result on the server and return a Resident; lease: seconds it is safe from eviction.
         traceparent, tracestate: the trace that the product belongs to, as W3C's headers of these names say it;
             the server's traces name it.
+        split: each of the client's servers computes some of the rows, and D is put together here, with the bits of
+            one server's (docs/several-servers.md). a and c are arrays, b one matrix: an array, or one with a
+            digest on servers, which put() brings to each of them. The result's `receipts` has one for each part.
         progress: called now and then, and at the end, with the bytes that went or came and with all that will; it
             runs on this thread, and ends the product by raising. Each attempt counts anew.
 
@@ -231,7 +236,8 @@ class Client(Administration):
         """
         begun = time.perf_counter()
         asked = Asked(alpha, beta, c, bias, activation, out, dtype, accumulate, kernel, determinism, priority,
-                      verify, keep, lease, traceparent, tracestate, transpose_a, transpose_b)  # fmt: skip
+                      verify, keep, lease, traceparent, tracestate, transpose_a, transpose_b,
+                      split=split)  # fmt: skip
         return self._wait(a, b, asked, deadline, begun, progress)
 
     def grouped_matmul(
@@ -313,10 +319,14 @@ class Client(Administration):
         progress: Progress | None = None,
     ) -> Running:
         self._check()
-        prepared: Prepared = prepare(self._regions, a, b, asked)
+        servers = serving(self._engine.servers.states()) if asked.split else []
+        prepared: Prepared = prepare(self._regions, a, b, asked, len(servers))
         # The library does not tell how many bytes have gone.
         route = None if progress is None else self._engine.route._replace(may_carry=False)
-        return Running(self._engine, self._regions, prepared, deadline_of(deadline), told, route, begun)
+        end = deadline_of(deadline)
+        if prepared.rows:
+            return Splitting(self._engine, self._regions, prepared, end, told, route, begun, servers)
+        return Running(self._engine, self._regions, prepared, end, told, route, begun)
 
     def _start(self, a: Any, b: Any, asked: Asked, deadline: float | None, told: Told, begun: float) -> Running:
         running = self._prepare(a, b, asked, deadline, told, begun)

@@ -68,6 +68,8 @@ class Receipt:
     error_bound: rounding moved no element of D by more than error_bound * (|alpha| |A| |B| + |beta C| +
     |bias|) and half a unit in D's last place, of the operands as they were sent; None with an activation.
     server: the address of the one of several servers that made it; empty where the client has one.
+    rows: those of D, from the first up to the one after the last, of a product that was split; else None. hedged:
+    they were asked for at a second server too. repeats: attempts more, because the numerics id was another.
     str() is the table that `gemm matmul` prints; in Jupyter it is shown as bars.
     """
 
@@ -98,6 +100,9 @@ class Receipt:
     sent: Sent = field(default_factory=Sent)
     products: int = 1
     server: str = ""
+    rows: tuple[int, int] | None = None
+    hedged: bool = False
+    repeats: int = 0
 
     @property
     def gflops(self) -> float:
@@ -173,6 +178,13 @@ def human_bytes(count: float) -> str:
     raise AssertionError
 
 
+def _part_of(receipt: Receipt, rows: tuple[int, int]) -> str:
+    """Such as "0 to 128 of D, hedged"."""
+    hedged = ", hedged" if receipt.hedged else ""
+    repeats = f", repeated {receipt.repeats} times for its numerics" if receipt.repeats else ""
+    return f"{rows[0]} to {rows[1]} of D{hedged}{repeats}"
+
+
 def _facts(receipt: Receipt) -> list[tuple[str, str]]:
     sent = "in one call"
     if receipt.sent.transport == "stream":
@@ -187,6 +199,7 @@ def _facts(receipt: Receipt) -> list[tuple[str, str]]:
     launch = f"launch of {receipt.batch_requests} request{plural}, {receipt.batch_rows} rows"
     rows = [
         ("D", receipt.result),
+        *([("rows", _part_of(receipt, receipt.rows))] if receipt.rows else []),
         ("kernel", receipt.kernel),
         ("plan", receipt.plan),
         ("numerics", f"{receipt.numerics_id} ({receipt.determinism.replace('_', '-')})"),

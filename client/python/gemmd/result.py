@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,15 +22,19 @@ def receipt_from(outcome: Outcome) -> Receipt:
     if outcome.receipt.products > 1:
         text = f"{outcome.receipt.products} matrices of {text}"
     route = outcome.route
-    return receipt_of(outcome.receipt, text, outcome.times, Sent(*route), outcome.server)
+    receipt = receipt_of(outcome.receipt, text, outcome.times, Sent(*route), outcome.server)
+    part = outcome.part
+    if part is None:
+        return receipt
+    return replace(receipt, rows=(part.rows.begin, part.rows.end), hedged=part.is_hedged, repeats=part.repeats)
 
 
 class Result(np.ndarray[Any, Any]):
     """D: an ndarray that knows how it was made. What is computed from it is a plain ndarray.
 
     receipt: of the request, which has all products of a stack. receipts: of each request, where a server that
-    does not take stacks was asked for the products one by one. None and empty for views of it, and where there was
-    nothing to multiply.
+    does not take stacks was asked for the products one by one, or of each part of a product that was split. None
+    and empty for views of it, and where there was nothing to multiply.
     """
 
     _outcomes: Sequence[Outcome] = ()
@@ -41,7 +46,7 @@ class Result(np.ndarray[Any, Any]):
 
     @property
     def receipts(self) -> tuple[Receipt, ...]:
-        """One for each request, in the order of the stack."""
+        """One for each request, in the order of the stack, or of the rows."""
         return tuple(receipt_from(each) for each in self._outcomes)
 
     def torch(self) -> Any:

@@ -109,6 +109,36 @@ TEST_F(ServersTest, AttemptsAreNoMoreThanOfOneServerAndTheErrorNamesTheLast) {
   EXPECT_EQ(requests(), before + 1);
 }
 
+TEST_F(ServersTest, ACallGoesFirstWhereItsCallerWishesAndElsewhereThen) {
+  Client client(Options());
+  const auto multiply = [&](const CallOptions& call) {
+    const auto product = client.Matmul(TwoByTwo(), {}, call);
+    EXPECT_TRUE(product.ok()) << product.status();
+    return product.ok() ? product->receipt.address : std::string();
+  };
+  for (ScriptedServer* server : {&two_, &two_, &one_, &one_}) {
+    const ScriptedServer& other = server == &one_ ? two_ : one_;
+    server->Then(Answer(2, 2, "abcd"));
+    CallOptions call;
+    call.first = server->target();
+    EXPECT_EQ(multiply(call), server->target());
+    server->Then(Answer(2, 2, "abcd"));
+    call.first.clear();
+    call.avoided = {other.target()};
+    EXPECT_EQ(multiply(call), server->target());
+  }
+  CallOptions call;
+  call.first = one_.target();
+  one_.Then(Fail(StatusCode::UNAVAILABLE, "one"));
+  two_.Then(Answer(2, 2, "abcd"));
+  EXPECT_EQ(multiply(call), two_.target());
+  // All are avoided: none is.
+  one_.Then(Answer(2, 2, "abcd"));
+  call.avoided = {one_.target(), two_.target()};
+  EXPECT_EQ(multiply(call), one_.target());
+  EXPECT_THAT(timer_->delays, Each(absl::ZeroDuration()));
+}
+
 TEST_F(ServersTest, ARefusalIsAnAnswerAndAFullServerIsWaitedFor) {
   Client client(Options());
   one_.Then(Fail(StatusCode::INVALID_ARGUMENT, "no"));
