@@ -65,9 +65,13 @@ struct PutArguments {
 };
 
 // Finds out whether a vector of scales is one for each row, which it is where there are as many as
-// rows.
+// rows. One that lies as a row is not, as `gemm get --scales-output` may have written it.
 Outcome IsColumn(const ScaleFiles& files, const client::Matrix& data, bool& is_column) {
   const absl::StatusOr<client::Matrix> scales = client::ReadNpyScales(files.scales, true);
+  if (!scales.ok() && client::ReadNpyScales(files.scales, false).ok()) {
+    is_column = false;
+    return std::nullopt;
+  }
   if (!scales.ok()) return FileFailure(scales.status());
   const std::uint64_t count = scales->format().rows;
   is_column = count == 1 || count == data.format().rows;

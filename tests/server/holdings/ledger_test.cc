@@ -27,7 +27,8 @@ LedgerRules Rules() {
   for (std::size_t i = 0; i < kFruit.size(); ++i) rules.quantities[i] = {kFruit[i], kFruit[i]};
   rules.limit = "share";
   rules.option = "fruit.percent";
-  rules.waits_for = {WaitsFor::kLeases, WaitsFor::kRequests};
+  rules.waits_for.fill(WaitsFor::kRequests);
+  rules.waits_for[0] = WaitsFor::kLeases;
   return rules;
 }
 

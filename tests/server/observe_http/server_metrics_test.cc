@@ -275,7 +275,7 @@ TEST_F(ServerMetricsTest, AMillionNamesLeaveTheSeriesWithinTheirBound) {
   const std::vector<MetricFamily> families = CollectMetrics(sources_);
   const std::size_t most = MostSeries(1);
   EXPECT_LE(SeriesOf(families), most);
-  EXPECT_LE(most, 1200u);
+  EXPECT_LE(most, 1300u);
   const auto page = ReadExposition(WriteExposition(families, ExpositionForm::kPrometheus),
                                    ExpositionForm::kPrometheus);
   ASSERT_TRUE(page.ok()) << page.status();
