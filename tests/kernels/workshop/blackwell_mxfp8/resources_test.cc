@@ -143,6 +143,7 @@ TEST(LadderDCode, ElectedThreadsIssueWithoutLoops) {
                                      architecture + ".cubin");
     int elected = 0;
     int indexed = 0;
+    int on_the_page = 0;
     for (const KernelCode& kernel : *kernels) {
       std::smatch match;
       if (!std::regex_search(kernel.entry, match, step)) continue;
@@ -152,6 +153,15 @@ TEST(LadderDCode, ElectedThreadsIssueWithoutLoops) {
       std::printf("%s %s%s: %d loops over lanes, %d instructions a stage, %d from the copies on\n",
                   architecture.c_str(), name.c_str(), match[2] == "1" ? " by TMA" : "", loops,
                   stage.from_wait, stage.from_copy);
+      // README.md, "d13 to d15": stores by threads, and by TMA.
+      static const std::map<std::string, int> kLoops = {{"D0 0", 12},  {"D1 0", 13}, {"D3 0", 22},
+                                                        {"D8 0", 22},  {"D9 1", 30}, {"D12 0", 22},
+                                                        {"D12 1", 34}, {"D13 0", 0}, {"D13 1", 0}};
+      const auto on_page = kLoops.find(name + " " + match[2].str());
+      if (on_page != kLoops.end()) {
+        ++on_the_page;
+        EXPECT_NEAR(loops, on_page->second, 2) << architecture << " " << name;
+      }
       if (std::regex_match(name, std::regex("D\\d+"))) {
         // The model has those of the steps that it predicts; what follows d13 issues as it does.
         const int modelled = std::min(std::stoi(name.substr(1)), model::kSteps - 1);
@@ -172,6 +182,7 @@ TEST(LadderDCode, ElectedThreadsIssueWithoutLoops) {
     }
     EXPECT_EQ(elected, 6) << architecture;
     EXPECT_GT(indexed, 0) << architecture;
+    EXPECT_EQ(on_the_page, 9) << architecture;
   }
 }
 
