@@ -94,6 +94,25 @@ TEST(Recording, ABlocksHashIsThatOfItsResults) {
   EXPECT_EQ(hashes->front(), BlockHash(&sum, 1));
 }
 
+// The file of a rehearsal is read as a card's is, by its few blocks.
+TEST(Recording, ARehearsalSaysHowManyBlocksItHas) {
+  VectorSet set = Small("ldmatrix_stmatrix", 16);
+  const absl::StatusOr<SetHashes> hashes = RecordSet(set, EmulatedMemory().get());
+  ASSERT_TRUE(hashes.ok()) << hashes.status();
+  const auto replay = [&](const std::string& head) {
+    const absl::StatusOr<Recording> recording =
+        ParseRecording(head + "\n" + ToText(set.name, *hashes));
+    EXPECT_TRUE(recording.ok()) << recording.status();
+    set.blocks = 32;
+    return ReplaySet(set, *recording, Extent::kAll, EmulatedMemory().get());
+  };
+  EXPECT_EQ(replay("# kernels/emulator, sm_100, 16 blocks a set; 2027-01-02"), "");
+  const std::string differs = "ldmatrix_stmatrix: some of blocks 0 to 1 differ";
+  EXPECT_EQ(replay("# kernels/emulator, sm_100; 2027-01-02"), differs);
+  EXPECT_EQ(replay("# kernels/emulator, sm_100, 17 blocks a set; 2027-01-02"), differs);
+  EXPECT_EQ(replay("# kernels/emulator, sm_100, 0 blocks a set; 2027-01-02"), differs);
+}
+
 TEST(Recording, RefusesWhatIsNoRecording) {
   EXPECT_EQ(ParseRecording("x first 1 2").status().message(), "not a recording: x first 1 2");
   EXPECT_FALSE(ParseRecording("x last 1 2 3 4 5 6 7 8").ok());

@@ -135,7 +135,11 @@ GEMMD_DEVICE void IssueTcgen05(const Tcgen05Set& set, const Tcgen05Form& form,
     ptx::Tcgen05MultiplyMx<kGroup, kScaled>(d, a, b, instruction, memory + Tcgen05Columns::kAScales,
                                             memory + Tcgen05Columns::kBScales, form.accumulates);
   }
-  ptx::Tcgen05CommitMulticast<kGroup>(base + Tcgen05Shared::kDone, (1u << kGroup) - 1);
+  if constexpr (kGroup == 2) {
+    ptx::Tcgen05CommitMulticast<kGroup>(base + Tcgen05Shared::kDone, 3);
+  } else {
+    ptx::Tcgen05Commit<kGroup>(base + Tcgen05Shared::kDone);
+  }
 }
 
 // Every column of this warp's lanes, 8 columns a time, or 16 where they are of two f16 a word.

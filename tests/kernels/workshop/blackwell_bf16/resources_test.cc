@@ -24,7 +24,7 @@
 namespace gemmd::testing {
 namespace {
 
-// What README.md's table has of a step in its last two columns.
+// The last two columns of README.md's table, of a step.
 struct PageRow {
   int registers = 0;
   int loops = 0;  // over lanes
