@@ -4,8 +4,8 @@
 #   deploy/gpu/blackwell.sh [FOLDER]            B200: ladders C and D; RTX 5090 or 5060: ladder B and sm120/mx
 #   deploy/gpu/blackwell.sh rehearse [FOLDER]   the emulator in the card's place, which tells no times
 # Everything that it prints and records is in FOLDER, blackwell-results by default. A step that fails or hangs does not
-# keep the others from running; the last lines say which did. Takes CUDA's toolkit and driver, a rehearsal neither.
-# Arguments for Bazel come from BAZEL_FLAGS.
+# keep the others from running; the last lines say which did. Takes CUDA's toolkit (CUDA_HOME, or /usr/local/cuda) and
+# driver, a rehearsal neither; installs the packages that are missing. Arguments for Bazel come from BAZEL_FLAGS.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 fail() { echo "blackwell.sh: $*" >&2; exit 1; }
@@ -28,6 +28,8 @@ if [[ $mode == rehearse ]]; then
   options=(--config=cpu)
 else
   command -v nvidia-smi > /dev/null || fail "no nvidia-smi: no driver is here; \"rehearse\" goes without a card"
+  nvcc=${CUDA_HOME:-/usr/local/cuda}/bin/nvcc
+  [[ -x $nvcc ]] || fail "no $nvcc: no toolkit is here; CUDA_HOME says where it is, and \"rehearse\" goes without"
   capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)
   case $capability in
   10.0)
@@ -47,6 +49,7 @@ else
   options=("--@local_config_cuda//cuda:archs=${architectures[0]}a")
 fi
 
+deploy/install_packages.sh
 read -ra flags <<< "${BAZEL_FLAGS:-}"
 mapfile -t cache < <(deploy/bazel_cache.sh)
 bazel build --config=opt "${options[@]}" "${cache[@]}" "${flags[@]}" "${targets[@]/#///}"

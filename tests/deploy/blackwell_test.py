@@ -21,6 +21,8 @@ class BlackwellTest(unittest.TestCase):
         (self.tree / "deploy/gpu").mkdir(parents=True)
         shutil.copy(ROOT / "deploy/gpu/blackwell.sh", self.tree / "deploy/gpu")
         self.program("deploy/bazel_cache.sh", "echo --disk_cache=/cache")
+        self.program("deploy/install_packages.sh", "touch installed")
+        self.program("cuda/bin/nvcc", "")
         self.program("bin/bazel", 'echo "$@" >> built')
         self.program("bin/nvidia-smi", "echo 10.0")
         for name in (f"{CARDS}/blackwell_on_gpu", f"{CARDS}/blackwell_emulated"):
@@ -40,7 +42,8 @@ class BlackwellTest(unittest.TestCase):
         self.program(f"bazel-bin/{path}", f'echo "{pathlib.PurePath(path).name} $*" >> "{self.tree}/ran"\n{text}')
 
     def run_script(self, *arguments):
-        environment = dict(os.environ, PATH=f"{self.tree}/bin:{os.environ['PATH']}", BAZEL_FLAGS="--jobs=1")
+        environment = dict(os.environ, PATH=f"{self.tree}/bin:{os.environ['PATH']}", BAZEL_FLAGS="--jobs=1",
+                           CUDA_HOME=f"{self.tree}/cuda")
         return subprocess.run([self.tree / "deploy/gpu/blackwell.sh", *arguments], env=environment, text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
 
@@ -51,6 +54,7 @@ class BlackwellTest(unittest.TestCase):
         done = self.run_script("results")
         self.assertEqual(0, done.returncode, done.stdout)
         self.assertIn("7 steps passed, 0 failed; all is in results", done.stdout)
+        self.assertTrue((self.tree / "installed").exists())
         built = (self.tree / "built").read_text()
         self.assertIn("--@local_config_cuda//cuda:archs=sm_100a --disk_cache=/cache --jobs=1 ", built)
         self.assertIn(f"//{CONFORMANCE}:conformance_on_sm100", built)
@@ -81,6 +85,7 @@ class BlackwellTest(unittest.TestCase):
 
     def test_a_rehearsal_needs_no_card_and_no_toolkit(self):
         self.program("bin/nvidia-smi", "exit 9")
+        (self.tree / "cuda/bin/nvcc").unlink()
         done = self.run_script("rehearse")
         self.assertEqual(0, done.returncode, done.stdout)
         self.assertIn("rehearsed: a card would also be timed\n6 steps passed, 0 failed", done.stdout)
@@ -97,6 +102,9 @@ class BlackwellTest(unittest.TestCase):
             done = self.run_script(*arguments)
             self.assertEqual(1, done.returncode)
             self.assertIn("usage: deploy/gpu/blackwell.sh [rehearse] [FOLDER]", done.stdout)
+        self.program("bin/nvidia-smi", "echo 10.0")
+        (self.tree / "cuda/bin/nvcc").unlink()
+        self.assertIn("cuda/bin/nvcc: no toolkit is here; CUDA_HOME says where it is", self.run_script().stdout)
         self.assertFalse((self.tree / "built").exists())
 
 
