@@ -19,6 +19,12 @@ constexpr double kLaunchUs = 5;
 // Indices of rows and columns, and block numbers, are 32 bits wide, with room for a tile past
 // the end.
 constexpr std::int64_t kLimit = std::numeric_limits<std::int32_t>::max() - 256;
+// In the description of what no card has run, which listings, estimates and receipts have from
+// here, and behind the reason why a device does not run it.
+constexpr char kNotRun[] = "emulated, compiled, not run";
+
+// The registries of such kernels have both: served by name alone, and no accuracy claimed.
+bool IsNotRun(const HalfGemmTraits& traits) { return traits.only_by_name && traits.is_reduced; }
 
 std::string LayoutRejection(const char* name, const MatrixLayout& layout) {
   if (layout.order != Order::kRowMajor) return absl::StrCat("takes a row-major ", name);
@@ -75,8 +81,10 @@ std::string HalfGemmNumericsId(const Problem& problem) {
 
 HalfGemmEntry::HalfGemmEntry(const HalfGemmTraits& traits, const char* architecture,
                              bool accumulates_f16, HalfGemmLaunch cuda, HalfGemmLaunch emulated)
-    : Kernel({traits.name, architecture, traits.idea, Determinism::kBatchInvariant,
-              traits.only_by_name, traits.is_reduced}),
+    : Kernel(
+          {traits.name, architecture,
+           absl::StrCat(IsNotRun(traits) ? kNotRun : "", IsNotRun(traits) ? ": " : "", traits.idea),
+           Determinism::kBatchInvariant, traits.only_by_name, traits.is_reduced}),
       values_(traits),
       accumulates_f16_(accumulates_f16),
       cuda_(cuda),
@@ -84,8 +92,11 @@ HalfGemmEntry::HalfGemmEntry(const HalfGemmTraits& traits, const char* architect
 
 std::string HalfGemmEntry::UnavailableReason(const DeviceTraits& device) const {
   if (device.kind == DeviceKind::kEmulated) return "";
-  if (device.kind != DeviceKind::kCuda) return "runs on a CUDA or an emulated device";
-  return CapabilityRejection(device.compute_capability);
+  std::string reason = device.kind == DeviceKind::kCuda
+                           ? CapabilityRejection(device.compute_capability)
+                           : "runs on a CUDA or an emulated device";
+  if (!reason.empty() && IsNotRun(values_)) absl::StrAppend(&reason, "; ", kNotRun);
+  return reason;
 }
 
 std::string HalfGemmEntry::Rejection(const Problem& problem) const {

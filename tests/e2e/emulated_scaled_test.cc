@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "absl/strings/match.h"
+#include "gemmd/v1/admin.grpc.pb.h"
 #include "gemmd/v1/gemm.grpc.pb.h"
 #include "gtest/gtest.h"
 #include "tests/kernels/mma/mx_run.h"
@@ -96,6 +98,10 @@ class EmulatedScaledTest : public ::testing::Test {
       ASSERT_TRUE(status.ok()) << kernel << ": " << status.error_message();
       EXPECT_EQ(response.receipt().kernel(), kernel);
       EXPECT_EQ(response.receipt().device(), "emulated");
+      EXPECT_NE(response.receipt().plan().find("; emulated, compiled, not run: "),
+                std::string::npos)
+          << response.receipt().plan();
+      EXPECT_EQ(Estimate(request.header()).plan(), response.receipt().plan());
       ASSERT_EQ(response.payload_size(), 1);
       EXPECT_TRUE(response.payload(0).data() == expected) << kernel << " of " << each;
     }
@@ -104,6 +110,16 @@ class EmulatedScaledTest : public ::testing::Test {
   grpc::Status Call(const v1::MatmulRequest& request, v1::MatmulResponse* response) {
     grpc::ClientContext context;
     return stub_->Matmul(&context, request, response);
+  }
+
+  v1::EstimateResponse Estimate(const v1::MatmulHeader& header) {
+    grpc::ClientContext context;
+    v1::EstimateRequest request;
+    *request.mutable_header() = header;
+    v1::EstimateResponse response;
+    const grpc::Status status = stub_->Estimate(&context, request, &response);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    return response;
   }
 
   const testing::ServerProcess server_{{"--device=emulated"}};
@@ -151,6 +167,36 @@ TEST_F(EmulatedScaledTest, AKernelByNameSaysWhatItDoesNotTake) {
   EXPECT_NE(message(testing::Nvfp4Case({5, 6, 63}), "sm100/d11_nvfp4", true)
                 .find("takes an even K, not 63"),
             std::string::npos);
+}
+
+// Kernels that no card has run, and no others, say so in the listing; a server that has no place
+// for them says so where it refuses one by name.
+TEST_F(EmulatedScaledTest, WhatNoCardHasRunSaysSo) {
+  const auto stub = v1::Admin::NewStub(server_.NewChannel());
+  grpc::ClientContext context;
+  v1::ListKernelsResponse listed;
+  ASSERT_TRUE(stub->ListKernels(&context, {}, &listed).ok());
+  int not_run = 0;
+  for (const v1::Kernel& kernel : listed.kernels()) {
+    const bool says_so = absl::StartsWith(kernel.description(), "emulated, compiled, not run: ");
+    EXPECT_EQ(says_so, absl::StartsWith(kernel.name(), "sm100/") || kernel.name() == "sm120/mx")
+        << kernel.name() << ": " << kernel.description();
+    not_run += says_so;
+  }
+  EXPECT_EQ(not_run, 8 + 21 + 1);  // ladder C, ladder D, sm120/mx
+
+  const testing::ServerProcess cpu({"--device=cpu"});
+  v1::MatmulRequest request = MakeRequest(testing::MxOperands(MxCase{{5, 6, 64}}));
+  request.mutable_header()->set_kernel("sm100/d10");
+  grpc::ClientContext refused;
+  v1::MatmulResponse response;
+  const grpc::Status status =
+      v1::Gemm::NewStub(cpu.NewChannel())->Matmul(&refused, request, &response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_NE(status.error_message().find(
+                "sm100/d10: runs on a CUDA or an emulated device; emulated, compiled, not run"),
+            std::string::npos)
+      << status.error_message();
 }
 
 }  // namespace

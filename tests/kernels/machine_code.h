@@ -86,6 +86,7 @@ inline std::optional<std::vector<KernelCode>> Disassemble(const std::string& cub
   const char* const program = std::getenv(kDisassembler);
   if (program == nullptr) return std::nullopt;
   const std::string command = "'" + std::string(program) + "' '" + cubin + "'";
+  // NOLINTNEXTLINE(bugprone-command-processor): both paths are the build's own.
   std::FILE* const pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) return std::vector<KernelCode>();
   std::string text;

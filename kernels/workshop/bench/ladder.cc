@@ -47,12 +47,13 @@ Ladder LadderB() {
        {"sm120/tma_rw_64x64", {}}}};
 }
 
+// B is K-major, as published.
 Ladder LadderC() {
   return {"C",
           "\"Matrix Multiplication on Blackwell: Part 2\" by Modular, B200, bf16, 4096 cubed",
           {{4096, 1758}},
           "bf16,f16",
-          "NN",
+          "NT",
           "ladder",
           // Those of 64x256x64 are the tile of the published rates, the others that of the text.
           {{"sm100/c1", {5}},

@@ -85,7 +85,7 @@ constexpr Flag kFlags[] = {
      "                     int8_bf16, fp8, fp8_f32, fp8_fast, fp8_blocks, fp8_1x128, mxfp8;\n"
      "                     default f16",
      [](absl::string_view value, Options* o) { return SetList(ParseTypes(value), &o->types); }},
-    {"layouts", "=LIST      NN, NT, TN, TT; default NN, of ladder D NT",
+    {"layouts", "=LIST      NN, NT, TN, TT; default NN, of ladders C and D NT",
      [](absl::string_view value, Options* o) { return SetList(ParseLayouts(value), &o->layouts); }},
     {"leading", "=WHICH     padded (lines as devices land them; default) or tight",
      [](absl::string_view value, Options* o) {

@@ -4,6 +4,7 @@
 #include <variant>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "proto/chunk_framing.h"
 #include "server/rpc/codec/message_around.h"
 #include "server/rpc/codec/status.h"
@@ -86,6 +87,12 @@ grpc::ByteBuffer Encode(const ResultChunk& result) {
 
 }  // namespace
 
+std::string DescribePlan(const std::string& kernel, const std::string& plan) {
+  const Kernel* const found = BuiltinRegistry().Find(kernel);
+  if (found == nullptr || !found->traits().only_by_name) return plan;
+  return absl::StrCat(plan, plan.empty() ? "" : "; ", found->traits().description);
+}
+
 v1::Receipt EncodeReceipt(const Receipt& receipt) {
   v1::Receipt wire;
   const Attribution attribution = Attribute(receipt);
@@ -101,7 +108,7 @@ v1::Receipt EncodeReceipt(const Receipt& receipt) {
   wire.set_unattributed_us(Us(attribution.unattributed));
   wire.set_device(receipt.device);
   wire.set_kernel(receipt.kernel);
-  wire.set_plan(receipt.plan);
+  wire.set_plan(DescribePlan(receipt.kernel, receipt.plan));
   wire.set_numerics_id(receipt.numerics_id);
   wire.set_determinism(ToWire(receipt.determinism));
   wire.set_batch_requests(receipt.batch_requests);
@@ -135,7 +142,7 @@ v1::EstimateResponse EncodeEstimate(const MatmulEstimate& estimate, double calle
   const Plan& plan = estimate.offer.plan;
   const Cost& cost = estimate.offer.cost;
   wire.set_kernel(plan.kernel->traits().name);
-  wire.set_plan(ToString(plan.config));
+  wire.set_plan(DescribePlan(plan.kernel->traits().name, ToString(plan.config)));
   wire.set_receive_us(estimate.receive_us);
   wire.set_queue_us(estimate.queue_us);
   wire.set_copy_us(cost.copy_in_us + cost.copy_out_us);

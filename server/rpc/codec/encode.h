@@ -15,6 +15,10 @@
 
 namespace gemmd {
 
+// A plan as clients read it: a kernel that serves by name alone says what it is, too, that it gives
+// up accuracy or that no card has run it. `kernel` need not be one of this build.
+std::string DescribePlan(const std::string& kernel, const std::string& plan);
+
 v1::Receipt EncodeReceipt(const Receipt& receipt);
 
 // `caller_gflops` is 0 if unknown.

@@ -6,6 +6,7 @@
 #include "base/text/quoted.h"
 #include "inference/grpc_service.pb.h"
 #include "proto/chunk_framing.h"
+#include "server/rpc/codec/encode.h"
 #include "server/rpc/codec/message_around.h"
 #include "server/rpc/oip/datatypes.h"
 
@@ -34,7 +35,7 @@ void AddReceipt(const Receipt& receipt, ModelInferResponse* response) {
   set("unattributed_us").set_double_param(Us(attribution.unattributed));
   set("device").set_string_param(receipt.device);
   set("kernel").set_string_param(receipt.kernel);
-  set("plan").set_string_param(receipt.plan);
+  set("plan").set_string_param(DescribePlan(receipt.kernel, receipt.plan));
   set("numerics_id").set_string_param(receipt.numerics_id);
   set("batch_requests").set_uint64_param(receipt.batch_requests);
   set("batch_rows").set_uint64_param(receipt.batch_rows);

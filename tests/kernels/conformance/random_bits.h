@@ -84,6 +84,41 @@ GEMMD_DEVICE std::uint32_t RandomHalf(bool is_bf16, OperandClass operands, bool 
   return sign | exponent << fraction_bits | fraction;
 }
 
+// An 8-bit float from 32 random bits, as RandomHalf() makes those of 16.
+GEMMD_DEVICE std::uint32_t RandomFp8(bool is_e4m3, OperandClass operands, bool is_b,
+                                     std::uint32_t random) {
+  const std::uint32_t fraction_bits = is_e4m3 ? 3 : 2;
+  const std::uint32_t bias = is_e4m3 ? 7 : 15;
+  const std::uint32_t all_ones = 2 * bias + 1;
+  const std::uint32_t sign = (random & 1) << 7;
+  const std::uint32_t fraction = (random >> 1) & ((1u << fraction_bits) - 1);
+  const std::uint32_t choice = random >> 12;
+  std::uint32_t exponent = bias - 3 + choice % 6;
+  switch (operands) {
+    case OperandClass::kWide:
+      exponent = choice % all_ones;
+      break;
+    case OperandClass::kSubnormal:
+      exponent = is_b ? all_ones - 4 + choice % 3 : choice % 3;
+      break;
+    case OperandClass::kSpecial:
+      if (choice % 32 == 0) return sign | all_ones << fraction_bits | fraction;
+      if (choice % 32 == 1) return sign;
+      break;
+    case OperandClass::kLarge:
+      exponent = all_ones - 1;
+      break;
+    case OperandClass::kSparse:
+      if (choice % 2 == 0) return 0;
+      return sign | exponent << fraction_bits;
+    case OperandClass::kAnyBits:
+      return random >> 8 & 0xff;
+    default:
+      break;
+  }
+  return sign | exponent << fraction_bits | fraction;
+}
+
 // Two neighbours along K, the first in the low half.
 GEMMD_DEVICE std::uint32_t RandomPair(bool is_bf16, OperandClass operands, bool is_b,
                                       std::uint64_t random) {
@@ -94,6 +129,38 @@ GEMMD_DEVICE std::uint32_t RandomPair(bool is_bf16, OperandClass operands, bool 
     return low | high << 16;
   }
   return low | RandomHalf(is_bf16, operands, is_b, other) << 16;
+}
+
+// Four neighbours along K of e4m3 or e5m2; those of kCancelling as RandomPair() makes them.
+GEMMD_DEVICE std::uint32_t RandomFp8s(bool is_e4m3, OperandClass operands, bool is_b,
+                                      std::uint64_t key, std::uint32_t word) {
+  std::uint32_t bytes = 0;
+  for (std::uint32_t e = 0; e < 4; ++e) {
+    const auto random = static_cast<std::uint32_t>(RandomBits(key, 4 * word + e));
+    std::uint32_t byte = RandomFp8(is_e4m3, operands, is_b, random);
+    if (operands == OperandClass::kCancelling && e % 2 == 1) {
+      byte = bytes >> (8 * (e - 1)) & 0xff;
+      if (!is_b) byte ^= 0x80u ^ (random & 1);
+    }
+    bytes |= byte << (8 * e);
+  }
+  return bytes;
+}
+
+// Four scales: E8M0, or E4M3 without a sign.
+GEMMD_DEVICE std::uint32_t RandomScales(bool is_e4m3, OperandClass operands, std::uint64_t key,
+                                        std::uint32_t word) {
+  std::uint32_t bytes = 0;
+  for (std::uint32_t e = 0; e < 4; ++e) {
+    const auto random = static_cast<std::uint32_t>(RandomBits(key, 4 * word + e));
+    std::uint32_t byte = is_e4m3 ? 0x28 + random % 32 : 122 + random % 11;
+    if (operands == OperandClass::kWide) byte = is_e4m3 ? random % 0x7f : 64 + random % 128;
+    if (operands == OperandClass::kLarge) byte = is_e4m3 ? 0x70 + random % 15 : 160 + random % 31;
+    if (operands == OperandClass::kSpecial && random % 64 == 0) byte = is_e4m3 ? 0x7f : 0xff;
+    if (operands == OperandClass::kAnyBits) byte = random & (is_e4m3 ? 0x7f : 0xff);
+    bytes |= byte << (8 * e);
+  }
+  return bytes;
 }
 
 // The bits of an f32 addend.

@@ -21,6 +21,17 @@ std::uint64_t GroupHash(const std::vector<std::uint64_t>& blocks, std::size_t fi
   return hash;
 }
 
+// The blocks of each set that a rehearsal's head has; 0 where it has none.
+std::uint32_t BlocksOf(absl::string_view head) {
+  for (absl::string_view part : absl::StrSplit(head, absl::ByAnyChar(",;"))) {
+    part = absl::StripAsciiWhitespace(part);
+    std::uint32_t blocks;
+    if (!absl::ConsumeSuffix(&part, " blocks a set") || !absl::SimpleAtoi(part, &blocks)) continue;
+    if (blocks >= kGroups && blocks % kGroups == 0) return blocks;
+  }
+  return 0;
+}
+
 std::uint32_t GroupLength(const VectorSet& set) { return set.blocks / kGroups; }
 
 std::string DescribeBlock(const VectorSet& set, std::uint32_t block) {
@@ -34,6 +45,7 @@ absl::StatusOr<Recording> ParseRecording(absl::string_view text) {
   for (const absl::string_view line : absl::StrSplit(text, '\n', absl::SkipEmpty())) {
     if (line[0] == '#') {
       if (recording.head.empty()) recording.head = std::string(absl::StripPrefix(line, "# "));
+      recording.blocks = BlocksOf(recording.head);
       continue;
     }
     const std::vector<absl::string_view> parts = absl::StrSplit(line, ' ', absl::SkipEmpty());
@@ -91,8 +103,10 @@ absl::StatusOr<SetHashes> RecordSet(const VectorSet& set, TargetMemory* memory) 
   return hashes;
 }
 
-std::string ReplaySet(const VectorSet& set, const Recording& recording, Extent extent,
+std::string ReplaySet(const VectorSet& whole, const Recording& recording, Extent extent,
                       TargetMemory* memory) {
+  VectorSet set = whole;
+  if (recording.blocks != 0) set.blocks = std::min(set.blocks, recording.blocks);
   const auto found = recording.sets.find(set.name);
   if (found == recording.sets.end()) return absl::StrCat(set.name, " is not in the recording");
   const SetHashes& recorded = found->second;

@@ -1,6 +1,6 @@
 // Recorded hashes as a text file, and how they are made and compared.
 //
-//   # NVIDIA H200, sm_90, ...; 2026-11-21
+//   # NVIDIA H200, sm_90, ...; 2026-11-21    a rehearsal: kernels/emulator, sm_100, 16 blocks a set
 //   SET first HASH * 8        of each of the first blocks
 //   SET groups HASH * 16      of groups of blocks/16 blocks each
 #pragma once
@@ -25,6 +25,7 @@ struct SetHashes {
 
 struct Recording {
   std::string head;
+  std::uint32_t blocks = 0;  // of each set, where the head says so; 0: as many as the set has
   std::map<std::string, SetHashes> sets;
 };
 

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "tests/kernels/conformance/target_memory.h"
 #include "tests/kernels/conformance/vector_params.h"
 
@@ -32,9 +34,19 @@ struct VectorSet {
 inline constexpr std::uint32_t kFirstBlocks = 8;
 inline constexpr std::uint32_t kGroups = 16;
 
-// The sets, alike for either backend. Only builds with device code have CudaVectorSets().
+// The cards that have sets of their own; a set that several have is the same one.
+enum class Card : std::uint8_t { kSm90, kSm100, kSm120 };
+inline constexpr Card kCards[] = {Card::kSm90, Card::kSm100, Card::kSm120};
+
+// "sm_90" and so on, as TargetMemory::machine() has it.
+const char* Name(Card card);
+// The card that the head of a recording names.
+absl::optional<Card> CardOf(absl::string_view head);
+
+// The sets, alike for either backend. A program with device code has CudaVectorSets(), of the card
+// that it was built for.
 std::vector<VectorSet> CudaVectorSets();
-std::vector<VectorSet> EmulatedVectorSets();
+std::vector<VectorSet> EmulatedVectorSets(Card card);
 
 // A block's hash from those of its threads.
 std::uint64_t BlockHash(const std::uint64_t* threads, std::uint32_t count);

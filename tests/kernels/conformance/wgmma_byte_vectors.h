@@ -10,41 +10,6 @@
 namespace gemmd::conformance {
 inline namespace GEMMD_BACKEND {
 
-// An 8-bit float from 32 random bits, as RandomHalf() makes those of 16.
-GEMMD_DEVICE std::uint32_t RandomFp8(bool is_e4m3, OperandClass operands, bool is_b,
-                                     std::uint32_t random) {
-  const std::uint32_t fraction_bits = is_e4m3 ? 3 : 2;
-  const std::uint32_t bias = is_e4m3 ? 7 : 15;
-  const std::uint32_t all_ones = 2 * bias + 1;
-  const std::uint32_t sign = (random & 1) << 7;
-  const std::uint32_t fraction = (random >> 1) & ((1u << fraction_bits) - 1);
-  const std::uint32_t choice = random >> 12;
-  std::uint32_t exponent = bias - 3 + choice % 6;
-  switch (operands) {
-    case OperandClass::kWide:
-      exponent = choice % all_ones;
-      break;
-    case OperandClass::kSubnormal:
-      exponent = is_b ? all_ones - 4 + choice % 3 : choice % 3;
-      break;
-    case OperandClass::kSpecial:
-      if (choice % 32 == 0) return sign | all_ones << fraction_bits | fraction;
-      if (choice % 32 == 1) return sign;
-      break;
-    case OperandClass::kLarge:
-      exponent = all_ones - 1;
-      break;
-    case OperandClass::kSparse:
-      if (choice % 2 == 0) return 0;
-      return sign | exponent << fraction_bits;
-    case OperandClass::kAnyBits:
-      return random >> 8 & 0xff;
-    default:
-      break;
-  }
-  return sign | exponent << fraction_bits | fraction;
-}
-
 template <ptx::ByteType kType>
 GEMMD_DEVICE std::uint32_t RandomByte(OperandClass operands, bool is_b, std::uint32_t random) {
   if constexpr (!ptx::IsInteger(kType)) {

@@ -56,6 +56,12 @@ TEST(Options, LadderDMeasuresBlockScaledProductsAtItsFourSizes) {
   EXPECT_EQ(ToString(Cases(*given).front().layout), "NN");
 }
 
+TEST(Options, LadderCMeasuresBAlongKAsPublished) {
+  const absl::StatusOr<Options> options = ParseOptions({"--ladder=C"});
+  ASSERT_TRUE(options.ok()) << options.status();
+  for (const Case& c : Cases(*options)) EXPECT_EQ(ToString(c.layout), "NT");
+}
+
 TEST(Options, RefusalsNameFlagValueAndLimit) {
   EXPECT_EQ(Refusal({"--shapes=4096"}),
             "shapes: \"4096\" is neither MxNxK, each of 1 to 1048576, nor one of ladder, hopper, "

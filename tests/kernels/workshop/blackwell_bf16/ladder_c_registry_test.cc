@@ -26,7 +26,8 @@ TEST(LadderCRegistry, NamesEveryStep) {
 
 TEST(LadderCRegistry, RunsWhereItsCodeDoes) {
   DeviceTraits device;
-  EXPECT_EQ(Entry().UnavailableReason(device), "runs on a CUDA or an emulated device");
+  EXPECT_EQ(Entry().UnavailableReason(device),
+            "runs on a CUDA or an emulated device; emulated, compiled, not run");
   device.kind = DeviceKind::kEmulated;
   EXPECT_EQ(Entry().UnavailableReason(device), "");
   device.kind = DeviceKind::kCuda;
@@ -34,8 +35,9 @@ TEST(LadderCRegistry, RunsWhereItsCodeDoes) {
   EXPECT_EQ(Entry().UnavailableReason(device), "");
   for (const int capability : {90, 103, 120}) {
     device.compute_capability = capability;
-    EXPECT_EQ(Entry().UnavailableReason(device),
-              "needs sm_100, this is sm_" + std::to_string(capability));
+    EXPECT_EQ(
+        Entry().UnavailableReason(device),
+        "needs sm_100, this is sm_" + std::to_string(capability) + "; emulated, compiled, not run");
   }
 }
 
@@ -45,7 +47,9 @@ TEST(LadderCRegistry, AnotherDeviceFailsThePrecondition) {
   device.compute_capability = 90;
   const absl::StatusOr<Plan> plan = Select(BuiltinRegistry(), Padded(), device, "sm100/c3");
   EXPECT_EQ(plan.status().code(), absl::StatusCode::kFailedPrecondition) << plan.status();
-  EXPECT_NE(plan.status().ToString().find("needs sm_100, this is sm_90"), std::string::npos)
+  EXPECT_NE(plan.status().ToString().find(
+                "sm100/c3: needs sm_100, this is sm_90; emulated, compiled, not run"),
+            std::string::npos)
       << plan.status();
 }
 

@@ -105,8 +105,9 @@ TEST(LadderDRegistry, RunsWhereItsCodeDoes) {
   EXPECT_EQ(Entry().UnavailableReason(device), "");
   for (const int capability : {90, 103, 120}) {
     device.compute_capability = capability;
-    EXPECT_EQ(Entry().UnavailableReason(device),
-              "needs sm_100, this is sm_" + std::to_string(capability));
+    EXPECT_EQ(
+        Entry().UnavailableReason(device),
+        "needs sm_100, this is sm_" + std::to_string(capability) + "; emulated, compiled, not run");
   }
 }
 

@@ -38,7 +38,8 @@ TEST(MxRegistry, ComputesByName) {
 
 TEST(MxRegistry, RunsWhereItsCodeDoes) {
   DeviceTraits device;
-  EXPECT_EQ(Entry().UnavailableReason(device), "runs on a CUDA or an emulated device");
+  EXPECT_EQ(Entry().UnavailableReason(device),
+            "runs on a CUDA or an emulated device; emulated, compiled, not run");
   device.kind = DeviceKind::kEmulated;
   EXPECT_EQ(Entry().UnavailableReason(device), "");
   device.kind = DeviceKind::kCuda;
@@ -46,8 +47,9 @@ TEST(MxRegistry, RunsWhereItsCodeDoes) {
   EXPECT_EQ(Entry().UnavailableReason(device), "");
   for (const int capability : {90, 100}) {
     device.compute_capability = capability;
-    EXPECT_EQ(Entry().UnavailableReason(device),
-              "needs sm_120, this is sm_" + std::to_string(capability));
+    EXPECT_EQ(
+        Entry().UnavailableReason(device),
+        "needs sm_120, this is sm_" + std::to_string(capability) + "; emulated, compiled, not run");
   }
 }
 
