@@ -408,7 +408,8 @@ TEST_F(AuthTest, HoldersAreToldToOperatorsAlone) {
   bool has_alice = false;
   for (const v1::Holding& each : told->holdings()) {
     quantities.insert(each.quantity());
-    if (each.quantity() != "quota_connections" || each.party() != v1::Holding::TENANT) continue;
+    if (each.quantity() != "quota_connections" || each.name() != "auth:alice") continue;
+    EXPECT_EQ(each.party(), v1::Holding::TENANT);
     EXPECT_EQ(each.held(), 1U);
     EXPECT_EQ(each.limit(), 9U);
     has_alice = true;

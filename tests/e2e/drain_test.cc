@@ -300,6 +300,22 @@ TEST_F(DrainTest, AnOperatorsCallIsAsASignal) {
   EXPECT_FALSE(HasLogged("drain_cut_short"));
 }
 
+// The answer comes before the connection ends.
+TEST_F(DrainTest, AServerWithoutWorkAnswersTheCallThatEndsIt) {
+  testing::TemporaryDirectory directory;
+  const std::string policy =
+      directory.File("policy.textproto", testing::TokenEntry("operator", "ops", "role: OPERATOR"));
+  for (int i = 0; i < 5; ++i) {
+    Start({"--auth.policy-file=" + policy});
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "Bearer operator");
+    v1::DrainResponse drain;
+    const grpc::Status status = admin_->Drain(&context, {}, &drain);
+    EXPECT_TRUE(status.ok()) << status.error_message();
+    EXPECT_EQ(server_->WaitForExit(), 0);
+  }
+}
+
 TEST_F(DrainTest, AServerWithoutAPolicyIsEndedByNoCall) {
   Start();
   grpc::ClientContext context;

@@ -186,6 +186,19 @@ v1::Holding::Party ToWire(Party party) {
   return v1::Holding::PARTY_UNSPECIFIED;
 }
 
+// Has the server end when its call does, whose answer is on its way then. A server without work
+// would close the connection before.
+struct DrainAtEnd {
+  DrainAtEnd() = default;
+  DrainAtEnd(const DrainAtEnd&) = delete;
+  DrainAtEnd& operator=(const DrainAtEnd&) = delete;
+  ~DrainAtEnd() {
+    if (drain) drain();
+  }
+
+  std::function<void()> drain;  // empty: the call was refused
+};
+
 absl::Status TellHoldings(std::uint32_t holders, const Roles& roles,
                           const HoldingsOverview& holdings, v1::StatisticsResponse* response) {
   constexpr std::uint32_t kMostHolders = 100;
@@ -282,7 +295,9 @@ AdminService::AdminService(const Sources& sources, const Door& door)
   Serve("Drain", [this, watch](Context* context, const Login& login) {
     using Response = absl::StatusOr<v1::DrainResponse>;
     return HandleUnary<v1::DrainRequest>(
-        watch, context, [this, policy = login.policy](const v1::DrainRequest&) -> Response {
+        watch, context,
+        [this, policy = login.policy,
+         ending = std::make_shared<DrainAtEnd>()](const v1::DrainRequest&) -> Response {
           // Whoever reaches the port of such a server is its operator.
           if (policy->is_open()) {
             return absl::FailedPreconditionError(
@@ -292,7 +307,7 @@ AdminService::AdminService(const Sources& sources, const Door& door)
           v1::DrainResponse response;
           response.set_requests(sources_.statistics->Read().in_flight);
           response.set_uploads(sources_.store->statistics().partial_uploads);
-          sources_.drain();
+          ending->drain = sources_.drain;
           return response;
         });
   });

@@ -89,6 +89,24 @@ TEST_F(CallWatchTest, ACallIsLateOnceForEachTimeThatPasses) {
   EXPECT_EQ(call.late, 2);
 }
 
+TEST_F(CallWatchTest, TellsWhichAddressesHaveMostCalls) {
+  std::deque<FakeCall> calls(6);
+  const char* const peers[] = {"ipv4:a:1", "ipv4:b:1", "ipv4:b:2",
+                               "ipv4:c:1", "ipv4:c:2", "ipv4:b:1"};
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(watch_.Add(&calls[i], peers[i], 0).ok());
+  const std::vector<Holding> told = watch_.Read(2);
+  ASSERT_EQ(told.size(), 3U);
+  EXPECT_EQ(told[0].party, Party::kAll);
+  EXPECT_EQ(told[0].held, 6U);
+  EXPECT_EQ(told[0].limit, 6U);
+  EXPECT_EQ(told[1].name + told[2].name, "bc");
+  EXPECT_EQ(told[1].held, 3U);
+  EXPECT_EQ(told[1].limit, 32768U);
+  EXPECT_EQ(told[2].held, 2U);
+  for (FakeCall& call : calls) watch_.Remove(&call);
+  EXPECT_EQ(watch_.Read(2).size(), 1U);
+}
+
 TEST_F(CallWatchTest, WhereThereAreTooManyEachAddressHasItsPart) {
   std::deque<FakeCall> calls(9);
   for (int i = 0; i < 6; ++i)
