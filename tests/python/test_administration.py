@@ -1,10 +1,12 @@
 """Kernels, plans and traces by the Python client; and asyncio's client, which has whatever the other has."""
 
 import asyncio
+import hashlib
 import inspect
 
 import numpy as np
 import pytest
+from testing.processes import Server
 
 import gemmd
 import gemmd.aio
@@ -116,3 +118,30 @@ def test_dask_takes_what_holds_for_a_block_alone(server):
             gemmd.dask.matmul(a, a, address=server.address, **{name: 1})
     mixed = gemmd.dask.matmul(a.astype("f4"), a, address=server.address)
     assert mixed.dtype == mixed.compute().dtype == np.float64
+
+
+def test_operators_see_who_holds_what_and_end_a_server(tmp_path):
+    token = "an operator's token"
+    digest = hashlib.sha256(token.encode()).hexdigest()
+    policy = tmp_path / "policy.textproto"
+    policy.write_text(f'token {{ name: "ci" tenant: "ci" sha256: "{digest}" role: OPERATOR role: USER }}')
+    one = Server(f"--auth.policy-file={policy}")
+    with gemmd.Client(one.address, token=token) as client:
+        kept = client.put(np.ones((8, 4), "f4"))
+        assert client.stats().holdings == ()
+        held = {(each.quantity, each.party): each for each in client.stats(holders=3).holdings}
+        assert held["operand_bytes", "all"].held == 8 * 4 * 4
+        assert held["operand_bytes", "tenant"].name == "auth:ci"
+        assert held["operand_bytes", "tenant"].limit > 0
+        assert held["quota_requests", "all"].limit is None
+        with pytest.raises(ValueError, match="holders is 101; it must be 0 to 100"):
+            client.stats(holders=101)
+        kept.release()
+        draining = client.drain()
+        assert (draining.requests, draining.uploads) == (0, 0)
+    assert one.process.wait(30) == 0
+
+
+def test_a_server_without_a_policy_is_ended_by_nobody(client):
+    with pytest.raises(gemmd.FailedPrecondition, match="policy-file"):
+        client.drain()

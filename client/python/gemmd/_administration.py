@@ -68,7 +68,8 @@ class Administration:
     def drain(self, deadline: float | None = None, *, server: str | None = None) -> admin.Draining:
         """Has the server end, as SIGTERM does: it takes nothing new and finishes what it has. It returns at once.
 
-        server: as in info(). PermissionDenied: the caller is no operator. FailedPrecondition: the server has no policy.
+        server: as in info(). PermissionDenied: the caller is no operator. FailedPrecondition: the server has no
+        policy.
         """
         return admin.draining_of(
             self._call("Admin/Drain", _messages.DrainRequest(), _messages.DrainResponse, deadline, server)

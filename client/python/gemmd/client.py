@@ -537,9 +537,7 @@ class Client(Administration):
         answer = self._call("Admin/ServerInfo", request, _messages.ServerInfoResponse, deadline, server)
         return info_of(answer, self._library)
 
-    def stats(
-        self, deadline: float | None = None, *, holders: int = 0, server: str | None = None
-    ) -> Statistics:
+    def stats(self, deadline: float | None = None, *, holders: int = 0, server: str | None = None) -> Statistics:
         """What the server has done since it began. server: as in info().
 
         holders: tells also who holds what of all that has a limit, at most so many tenants and addresses of each
