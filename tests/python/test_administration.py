@@ -121,7 +121,7 @@ def test_dask_takes_what_holds_for_a_block_alone(server):
 
 
 def test_operators_see_who_holds_what_and_end_a_server(tmp_path):
-    token = "an operator's token"
+    token = "an-operators-token"
     digest = hashlib.sha256(token.encode()).hexdigest()
     policy = tmp_path / "policy.textproto"
     policy.write_text(f'token {{ name: "ci" tenant: "ci" sha256: "{digest}" role: OPERATOR role: USER }}')

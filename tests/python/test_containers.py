@@ -148,7 +148,7 @@ def test_an_order_of_k_goes_through_containers_and_the_server(client, server, ra
         assert (tmp_path / "got.gq").read_bytes() == path.read_bytes()
         got = gemm("--server", server.address, "get", here.handle, "-o", tmp_path / "got.npy")
         assert got.returncode == 2
-        assert "which a .npy file has no place for: a container has one, -o FILE.gq" in got.stderr
+        assert "an order of K (act-order), which" in got.stderr
 
 
 def test_the_other_factor_is_put_in_the_order_of_k(client, random, tmp_path):
