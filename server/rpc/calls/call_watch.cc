@@ -130,6 +130,7 @@ std::vector<Holding> CallWatch::Read(std::size_t most) {
   constexpr char kCalls[] = "calls";
   std::vector<Holding> holdings;
   const MutexLock lock(addresses_mutex_);
+  holdings.reserve(addresses_.size() + 1);
   for (const auto& [address, calls] : addresses_) {
     holdings.push_back({"", kCalls, Party::kAddress, address, calls,
                         IsProxy(address) ? kUnlimited : limits_.calls_per_address});

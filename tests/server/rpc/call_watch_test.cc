@@ -520,8 +520,9 @@ TEST(SlowCalls, AreBoundedInAllAndOfEachAddress) {
   std::vector<Hold> places;
   const auto take = [&](const std::string& address) {
     absl::StatusOr<Hold> place = calls.Take(address);
-    if (place.ok()) places.push_back(*std::move(place));
-    return place.status();
+    absl::Status status = place.status();
+    if (status.ok()) places.push_back(*std::move(place));
+    return status;
   };
   EXPECT_TRUE(take("a").ok());
   EXPECT_TRUE(take("a").ok());
