@@ -21,13 +21,6 @@ constexpr std::size_t kHandleBytes = 64;
 constexpr std::size_t kRegions = 0;
 constexpr std::size_t kBytes = 1;
 
-Amounts AmountsOf(const RegionTable::Usage& usage) {
-  Amounts amounts{};
-  amounts[kRegions] = usage.regions;
-  amounts[kBytes] = usage.bytes;
-  return amounts;
-}
-
 LedgerRules Rules() {
   LedgerRules rules;
   rules.quantities[kRegions] = {"regions", "regions", "shared_memory.max_regions"};
@@ -38,8 +31,8 @@ LedgerRules Rules() {
 }
 
 LimitTable LimitsOf(const RegionOptions& options) {
-  return {AmountsOf({options.tenant_regions, options.tenant_bytes}), Unlimited(),
-          AmountsOf({options.max_regions, options.max_bytes})};
+  return {Amounts{options.tenant_regions, options.tenant_bytes}, Unlimited(),
+          Amounts{options.max_regions, options.max_bytes}};
 }
 
 // 128 random bits.
@@ -250,7 +243,7 @@ absl::StatusOr<std::shared_ptr<void>> RegionTable::Take(const Tenant& tenant, st
     if (!quota.ok()) return quota.status();
     share->quota = *std::move(quota);
   }
-  absl::StatusOr<Hold> place = ledger_.Take({tenant.key(), std::nullopt}, AmountsOf({1, bytes}));
+  absl::StatusOr<Hold> place = ledger_.Take({tenant.key(), std::nullopt}, Amounts{1, bytes});
   if (!place.ok()) return place.status();
   share->place = *std::move(place);
   return share;

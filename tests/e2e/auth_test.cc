@@ -423,7 +423,7 @@ TEST_F(AuthTest, HoldersAreToldToOperatorsAlone) {
             "holders is 3, which is for operators; the caller is observer");
   EXPECT_EQ(ask("observer-token", 0)->holdings_size(), 0);
   EXPECT_EQ(ask("operator-token", 101).status(),
-            absl::InvalidArgumentError("holders is 101; it may be 100"));
+            absl::InvalidArgumentError("holders is 101; it may be at most 100"));
 }
 
 TEST_F(AuthTest, ATenantsQuotaRefusesItAndNobodyElseAndChangesWithTheFile) {

@@ -209,7 +209,7 @@ absl::Status TellHoldings(std::uint32_t holders, const Roles& roles,
   }
   if (holders > kMostHolders) {
     return absl::InvalidArgumentError(
-        absl::StrCat("holders is ", holders, "; it may be ", kMostHolders));
+        absl::StrCat("holders is ", holders, "; it may be at most ", kMostHolders));
   }
   for (Holding& each : holdings.All(holders)) {
     v1::Holding* const wire = response->add_holdings();
@@ -298,7 +298,7 @@ AdminService::AdminService(const Sources& sources, const Door& door)
         watch, context,
         [this, policy = login.policy,
          ending = std::make_shared<DrainAtEnd>()](const v1::DrainRequest&) -> Response {
-          // Whoever reaches the port of such a server is its operator.
+          // Without a policy every caller has every role, an operator's too.
           if (policy->is_open()) {
             return absl::FailedPreconditionError(
                 "the server has no policy (--auth.policy-file), so anybody could end it: send its "
