@@ -315,6 +315,32 @@ TEST_F(DrainTest, AServerWithoutWorkAnswersTheCallThatEndsIt) {
   }
 }
 
+// Its client takes nothing of the answer: the drain begins when the call ends.
+TEST_F(DrainTest, AServerThatIsToEndServesUntilTheCallHasItsAnswer) {
+  testing::TemporaryDirectory directory;
+  const std::string policy =
+      directory.File("policy.textproto", testing::TokenEntry("operator", "ops", "role: OPERATOR"));
+  Start({"--auth.policy-file=" + policy});
+  testing::RawConnection::Options options;
+  options.stream_window = 0;
+  testing::RawConnection connection(server_->address(), options);
+  const std::uint32_t call =
+      connection.Begin("/gemmd.v1.Admin/Drain", {{"authorization", "Bearer operator"}});
+  connection.Send(call, testing::RawMessage(false, ""), true);
+  EXPECT_NE(server_->AwaitLine("/gemmd.v1.Admin/Drain"), "");
+  constexpr int kLooks = 300;  // while its handler runs, and after
+  for (int i = 0; i < kLooks; ++i) {
+    grpc::ClientContext context;
+    context.AddMetadata("authorization", "Bearer operator");
+    v1::ServerInfoResponse info;
+    ASSERT_TRUE(admin_->ServerInfo(&context, {}, &info).ok());
+    ASSERT_FALSE(info.draining());
+  }
+  EXPECT_TRUE(connection.Reset(call));
+  EXPECT_EQ(server_->WaitForExit(), 0);
+  EXPECT_TRUE(HasLogged("\"event\":\"drained\""));
+}
+
 TEST_F(DrainTest, AServerWithoutAPolicyIsEndedByNoCall) {
   Start();
   grpc::ClientContext context;
