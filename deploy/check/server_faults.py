@@ -4,6 +4,7 @@
   deploy/check/server_faults.py                  every fault of tests/planted/
   deploy/check/server_faults.py --random 5       so many of them
   deploy/check/server_faults.py --only REGEX     those whose name or file matches
+  deploy/check/server_faults.py --compile        whether each compiles, and no test
 
 Each fault is run against the tests of its nearest package alone. All are compiled in at once, so
 that they cost one build. Exits with 1 where a fault is missed that is not accepted; fault_list.py
@@ -74,6 +75,11 @@ class Bazel:
         self.run("build", *self.options, "--keep_going", "--show_progress_rate_limit=60", *targets)
         self.bin = pathlib.Path(self.run("info", *self.options, "bazel-bin").strip())
 
+    def compile(self, files):
+        """Compiles, for each of the files, one target that has it, and links nothing."""
+        self.run("build", *self.options, "--keep_going", "--show_progress_rate_limit=60",
+                 "--compile_one_dependency", "--output_groups=compilation_outputs", *files)
+
     def clean_up(self):
         subprocess.run(["bazel", "clean", "--expunge"], cwd=self.tree, check=False,
                        stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -127,9 +133,13 @@ def place_of(fault):
     return fault.file, fault.test
 
 
-def run(tree, faults):
+def run(tree, faults, only_compile):
     fault_list.plant(tree, faults)
     bazel = Bazel(tree, faults)
+    if only_compile:
+        bazel.compile(sorted({fault.file for fault in faults}))
+        say(f"{len(faults)} faults compile")
+        return 0
     # Faults are keyed by what tells them apart: their files, and the tests that are named.
     tests = {}
     for fault in faults:
@@ -177,13 +187,14 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--random", type=int, metavar="N")
     parser.add_argument("--only", metavar="REGEX")
+    parser.add_argument("--compile", action="store_true")
     parser.add_argument("--copy", metavar="FOLDER", help="where the copy is made, and stays")
     options = parser.parse_args()
     faults = chosen(fault_list.read(ROOT / "tests/planted"), options)
     tree = pathlib.Path(options.copy or tempfile.mkdtemp(prefix="gemmd-planted-")).resolve()
     copy_tree(tree)
     try:
-        missed = run(tree, faults)
+        missed = run(tree, faults, options.compile)
     finally:
         if not options.copy:
             Bazel(tree, faults).clean_up()

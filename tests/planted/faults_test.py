@@ -31,12 +31,12 @@ class FaultsTest(unittest.TestCase):
                 for left, right in ("()", "[]", "{}"):
                     self.assertEqual(text.count(left), text.count(right), fault.name)
                 self.assertLessEqual(text.count("?"), text.count(":"), fault.name)
+            # Neither an expression nor a statement is whole where an operand is missing.
+            whole = fault.find.replace("::", "").strip()
+            self.assertNotRegex(whole, r"^(&&|\|\||[/%,?:=|])|(&&|[-+/%,?:=|])$", fault.name)
             # An expression gets parentheses, which would end an assignment before it is whole.
-            if not fault.find.rstrip().endswith(";"):
+            if not whole.endswith(";"):
                 self.assertNotRegex(fault.find, r"[^=!<>+*/|&-]=[^=]", fault.name)
-                # Nor is it whole where an operand is missing.
-                whole = fault.find.replace("::", "").strip()
-                self.assertNotRegex(whole, r"^(&&|\|\||[/%,?:=|])|(&&|[-+/%,?:=|])$", fault.name)
             # A list in braces is no expression.
             self.assertNotRegex(fault.find, r"^\{", fault.name)
             # In braces of its own a declaration would be gone behind them.
