@@ -10,8 +10,23 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "deploy/check"))
 import fault_list  # noqa: E402
+import plant_fault  # noqa: E402
 
 FAULTS = fault_list.read(ROOT / "tests/planted")
+
+
+def outside_brackets(text):
+    """The text without what stands in brackets of any kind, or in quotes."""
+    text = re.sub(r'"[^"]*"', "", text)
+    while (shorter := re.sub(r"\([^()]*\)|\[[^][]*\]|\{[^{}]*\}|<[^<>;&|]*>", "", text)) != text:
+        text = shorter
+    return text
+
+
+def before(text, fault):
+    """What ends in front of the fault's place, comments aside."""
+    head = re.split(plant_fault.pattern(fault.find), text)[0]
+    return re.sub(r"//[^\n]*\n", "", head).rstrip()
 
 
 class FaultsTest(unittest.TestCase):
@@ -37,10 +52,20 @@ class FaultsTest(unittest.TestCase):
             # An expression gets parentheses, which would end an assignment before it is whole.
             if not whole.endswith(";"):
                 self.assertNotRegex(fault.find, r"[^=!<>+*/|&-]=[^=]", fault.name)
-            # A list in braces is no expression.
+            # Nor is a list, in braces or without, or a part of a statement.
             self.assertNotRegex(fault.find, r"^\{", fault.name)
+            if not whole.endswith(";"):
+                self.assertNotRegex(whole, r"^(if|for|while|return|switch)\b|;\s*\}$|\{$", fault.name)
+                self.assertNotIn(",", outside_brackets(whole), fault.name)
             # In braces of its own a declaration would be gone behind them.
             self.assertNotRegex(fault.find, r"^(const|auto|static) .*;$", fault.name)
+
+    def test_a_statement_begins_where_another_ends(self):
+        # The end of a declaration looks like a statement.
+        for fault in FAULTS:
+            if fault.find.rstrip().endswith(";"):
+                head = before((ROOT / fault.file).read_text(), fault)
+                self.assertRegex(head, r"([;{}):]|\b(else|do))$", fault.name)
 
     def test_each_has_tests_near_it(self):
         for fault in FAULTS:
