@@ -64,6 +64,13 @@ absl::Status CheckRowsThatStay(const Device& device, const Problem& problem,
                    "; let a, c and d travel with the request"));
 }
 
+// The bytes of a B of a stack where it lands.
+std::uint64_t MatrixBytes(const Problem& landed) {
+  const std::optional<WeightPlane> packed = PackedPlaneOf(landed, WorkPlane::kB);
+  if (packed.has_value()) return PackedBytes(landed, *packed);
+  return ElementBytes(landed.b, landed.b.outer() * landed.b.leading_dimension);
+}
+
 // Returns a plan for all groups in one launch, if one is predicted to take no longer than their
 // own plans.
 std::optional<Plan> PlanTogether(const PlanMemo& memo, const Device& device, const Stack& stack,
@@ -74,10 +81,7 @@ std::optional<Plan> PlanTogether(const PlanMemo& memo, const Device& device, con
     if (plan.numerics_id != numerics_id) return std::nullopt;
   }
   const Problem landed = device.Landed(offer.problem);
-  const RowGroups groups = {*stack.row_ends,
-                            static_cast<std::int64_t>(ElementBytes(
-                                landed.b, landed.b.outer() * landed.b.leading_dimension)),
-                            0};
+  const RowGroups groups = {*stack.row_ends, static_cast<std::int64_t>(MatrixBytes(landed)), 0};
   std::optional<Plan> plan =
       memo.SelectForGroups(landed, groups, device.traits(), kernel, numerics_id);
   if (plan.has_value() && plan->predicted_us > own_us) return std::nullopt;

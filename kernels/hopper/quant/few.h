@@ -507,8 +507,8 @@ class AddingWarp {
     if constexpr (kIsOneRow) {
       if (lane_ / 8 >= Layout::kStrips) return;
       const auto line = static_cast<std::int32_t>(first_line + lane_ % 8);
-      StoreTotal(totals_[0][0], 0, line);
-      StoreTotal(totals_[0][1], 0, line + 8);
+      StoreTotal(totals_[0][0], params_.first_row, line);
+      StoreTotal(totals_[0][1], params_.first_row, line + 8);
     } else {
       // A launch meets this code cold: that of an epilogue exists once.
       GEMMD_NO_UNROLL
@@ -518,7 +518,8 @@ class AddingWarp {
         for (int j = 1; j < kStrips * kTotals; ++j) {
           if (i == j) total = totals_[j / kTotals][j % kTotals];
         }
-        const auto row = static_cast<std::int32_t>(i % kTotals / 4 * 8 + lane_ % 4 * 2 + i % 2);
+        const auto row = params_.first_row +
+                         static_cast<std::int32_t>(i % kTotals / 4 * 8 + lane_ % 4 * 2 + i % 2);
         const auto line = static_cast<std::int32_t>(first_line + lane_ / 4) +
                           i / kTotals * kStripLines + i / 2 % 2 * 8;
         StoreTotal(total, row, line);
@@ -540,10 +541,10 @@ class AddingWarp {
   float totals_[kStrips][kTotals];
 };
 
+// A block, whose rows have the parameters `params`. Its tensor map and the codes' table are read
+// where all blocks have them.
 template <int kTiling, class Decoder>
-GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((FewLayout<kTiling, Decoder>::kThreads),
-                                      (FewLayout<kTiling, Decoder>::kBlocks))
-    FewProduct(GEMMD_GRID_CONSTANT const QuantParams params) {
+GEMMD_DEVICE void RunFewBlock(const QuantParams& params, const QuantParams& all) {
   using Layout = FewLayout<kTiling, Decoder>;
   const FewBlock<Layout> block = {ptx::SharedBase()};
   const std::uint32_t warp = ptx::Shuffle(ptx::ThreadIndex() / 32, 0);
@@ -557,14 +558,14 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((FewLayout<kTiling, Decoder>::kThreads),
     if (!params.weights_are_settled) ptx::WaitForPrecedingGrid();
     weights.Run();
   } else if (warp > kFirstLoader) {
-    if (ptx::LaneIndex() == 0) ptx::PrefetchTensorMap(&params.rows);
+    if (ptx::LaneIndex() == 0) ptx::PrefetchTensorMap(&all.rows);
     ptx::SyncThreads();
     ptx::WaitForPrecedingGrid();
-    if (ptx::LaneIndex() == 0) LoadRows(params, block);
+    if (ptx::LaneIndex() == 0) LoadRows(all.rows, params, block);
     ptx::SyncWarp();
   } else {
     if constexpr (Decoder::kHasTable) {
-      WriteTable<Decoder::kTerms>(params, block.shared + Layout::kTableAt, ptx::ThreadIndex(),
+      WriteTable<Decoder::kTerms>(all, block.shared + Layout::kTableAt, ptx::ThreadIndex(),
                                   kFirstLoader * 32);
     }
     ptx::SyncThreads();
@@ -582,6 +583,22 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((FewLayout<kTiling, Decoder>::kThreads),
       me.Run();
     }
   }
+}
+
+template <int kTiling, class Decoder>
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((FewLayout<kTiling, Decoder>::kThreads),
+                                      (FewLayout<kTiling, Decoder>::kBlocks))
+    FewProduct(GEMMD_GRID_CONSTANT const QuantParams params) {
+  RunFewBlock<kTiling, Decoder>(params, params);
+}
+
+// The grid's second dimension has groups, of no more rows than the tiling.
+template <int kTiling, class Decoder>
+GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((FewLayout<kTiling, Decoder>::kThreads),
+                                      (FewLayout<kTiling, Decoder>::kBlocks))
+    FewGroups(GEMMD_GRID_CONSTANT const QuantGroupParams params) {
+  const GroupRows& group = params.groups[ptx::BlockIndexY()];
+  RunFewBlock<kTiling, Decoder>(ParamsOf(params, {group.begin, group.end, group.product}), params);
 }
 
 }  // namespace GEMMD_BACKEND

@@ -183,7 +183,8 @@ class ChainWarp {
       }
       sum *= factor_;
       const int side = i / 2 % 2;
-      const auto row = static_cast<std::int32_t>(i / 4 * 8 + lane_ % 4 * 2 + i % 2);
+      const auto row =
+          params_.first_row + static_cast<std::int32_t>(i / 4 * 8 + lane_ % 4 * 2 + i % 2);
       if (params_.has_epilogue) {
         FinishElement(params_, sum, row, line + side * 8);
       } else {

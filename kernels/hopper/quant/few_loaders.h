@@ -121,9 +121,10 @@ class FewWeightLoader {
   mma::RingPosition<Layout::kWeightStages> ring_;
 };
 
-// A turn of A is one copy.
+// A turn of A is one copy, by the map of all rows.
 template <class Layout>
-GEMMD_DEVICE void LoadRows(const QuantParams& params, const FewBlock<Layout>& block) {
+GEMMD_DEVICE void LoadRows(const ptx::TensorMap& rows, const QuantParams& params,
+                           const FewBlock<Layout>& block) {
   const std::int32_t turns = (params.k_groups + Layout::kTurnGroups - 1) / Layout::kTurnGroups;
   mma::RingPosition<Layout::kRowStages> ring;
   for (std::int32_t turn = 0; turn < turns; ++turn) {
@@ -133,7 +134,7 @@ GEMMD_DEVICE void LoadRows(const QuantParams& params, const FewBlock<Layout>& bl
     const ptx::SharedAddress full = block.RowsFull(ring.stage);
     ptx::MbarrierArriveExpect(full, Layout::kRowBytes);
     ptx::TensorLoad3DCached(block.shared + Layout::kRowsAt + ring.stage * Layout::kRowStageBytes,
-                            &params.rows, 0, 0, turn * Layout::kTurnSlabs, full,
+                            &rows, 0, params.first_row, turn * Layout::kTurnSlabs, full,
                             ptx::CachePolicy::kNormal);
     ring.Next();
   }

@@ -76,12 +76,15 @@ inline absl::StatusOr<QuantParams> MakeParams(const Problem& problem, const Argu
   return params;
 }
 
+inline std::uint64_t PackedPlaneBytes(const Problem& problem, WeightPlane plane) {
+  return static_cast<std::uint64_t>(UnitsOf(problem, plane, problem.n)) *
+         static_cast<std::uint64_t>(PieceBytes(CodeFormatOf(problem), plane));
+}
+
 inline std::vector<ptx::DeviceBuffer> Buffers(const Problem& problem, const Arguments& arguments) {
   const bool is_settled = arguments.b_is_settled;
   const auto packed = [&](const void* plane, WeightPlane which, const char* name) {
-    const auto units = static_cast<std::uint64_t>(UnitsOf(problem, which, problem.n));
-    const auto piece = static_cast<std::uint64_t>(PieceBytes(CodeFormatOf(problem), which));
-    return ptx::DeviceBuffer{plane, units * piece, name, true, is_settled};
+    return ptx::DeviceBuffer{plane, PackedPlaneBytes(problem, which), name, true, is_settled};
   };
   std::vector<ptx::DeviceBuffer> buffers = ResultBuffers(problem, arguments);
   buffers.push_back({arguments.a, problem.a.size_bytes(), "A"});
@@ -149,10 +152,8 @@ absl::Status LaunchRowSums(const Problem& problem, const Arguments& arguments, i
                      target);
 }
 
-// The grid has the problem's tiles of lines, rounded up to whole clusters.
 template <int kTiling, class Decoder>
-absl::Status LaunchWideOf(const Problem& problem, const Arguments& arguments,
-                          const LaunchTarget& target) {
+absl::StatusOr<QuantParams> MakeWideParams(const Problem& problem, const Arguments& arguments) {
   using Layout = WideLayout<kTiling, Decoder>;
   constexpr int kClusterChunks = Layout::kTileChunks * Layout::kCluster;
   if (ChunksOf(problem.n) % kClusterChunks != 0) {
@@ -161,12 +162,38 @@ absl::Status LaunchWideOf(const Problem& problem, const Arguments& arguments,
   absl::StatusOr<QuantParams> params =
       MakeParams(problem, arguments,
                  SlabSpec(problem, arguments.a, Decoder::Rows::kElement, Layout::kLoadRows));
-  if (!params.ok()) return params.status();
+  if (!params.ok()) return params;
   params->tiles_m = static_cast<std::uint32_t>((problem.m + Layout::kRows - 1) / Layout::kRows);
   params->tiles_n = static_cast<std::uint32_t>(ChunksOf(problem.n) / kClusterChunks);
+  return params;
+}
+
+// The grid has the parameters' tiles, or as many blocks as multiprocessors take.
+template <int kTiling, class Decoder, class Params>
+absl::Status LaunchTiles(const Params& params, const std::vector<ptx::DeviceBuffer>& buffers,
+                         const LaunchTarget& target) {
+  using Layout = WideLayout<kTiling, Decoder>;
+  const std::uint32_t most =
+      ptx::Multiprocessors() * Layout::kValues.blocks / Layout::kCluster * Layout::kCluster;
+  ptx::LaunchShape shape;
+  shape.kernel = "hopper/quant wide";
+  shape.blocks_x = std::min(most, params.tiles_m * params.tiles_n * Layout::kCluster);
+  shape.threads = Layout::kThreads;
+  shape.cluster_size = Layout::kCluster;
+  shape.shared_bytes = Layout::kSharedBytes;
+  shape.overlaps_preceding = true;
+  return ptx::Launch(WideProduct<kTiling, Decoder, Params>, shape, params, buffers, target);
+}
+
+template <int kTiling, class Decoder>
+absl::Status LaunchWideOf(const Problem& problem, const Arguments& arguments,
+                          const LaunchTarget& target) {
+  absl::StatusOr<QuantParams> params = MakeWideParams<kTiling, Decoder>(problem, arguments);
+  if (!params.ok()) return params.status();
   std::vector<ptx::DeviceBuffer> buffers = Buffers(problem, arguments);
   if constexpr (Decoder::kHasOffsets) {
-    absl::Status status = LaunchRowSums<Decoder>(problem, arguments, Layout::kRows, target);
+    constexpr int kRows = WideLayout<kTiling, Decoder>::kRows;
+    absl::Status status = LaunchRowSums<Decoder>(problem, arguments, kRows, target);
     if (!status.ok()) return status;
     params->row_sums = static_cast<const float*>(arguments.workspace);
     buffers.push_back(
@@ -175,16 +202,7 @@ absl::Status LaunchWideOf(const Problem& problem, const Arguments& arguments,
   // With one row of tiles the weights are read once.
   params->weight_policy =
       params->tiles_m == 1 ? ptx::CachePolicy::kEvictFirst : ptx::CachePolicy::kNormal;
-  const std::uint32_t most =
-      ptx::Multiprocessors() * Layout::kValues.blocks / Layout::kCluster * Layout::kCluster;
-  ptx::LaunchShape shape;
-  shape.kernel = "hopper/quant wide";
-  shape.blocks_x = std::min(most, params->tiles_m * params->tiles_n * Layout::kCluster);
-  shape.threads = Layout::kThreads;
-  shape.cluster_size = Layout::kCluster;
-  shape.shared_bytes = Layout::kSharedBytes;
-  shape.overlaps_preceding = true;
-  return ptx::Launch(WideProduct<kTiling, Decoder>, shape, *params, buffers, target);
+  return LaunchTiles<kTiling, Decoder>(*params, buffers, target);
 }
 
 inline ZeroKind ZeroKindOf(const Problem& problem) {

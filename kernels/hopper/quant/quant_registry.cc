@@ -35,6 +35,7 @@
 #include "kernels/hopper/quant/float_rows_entries.h"
 #include "kernels/hopper/quant/float_rows_places.h"
 #include "kernels/hopper/quant/forms.h"
+#include "kernels/hopper/quant/group_launches.h"
 #include "kernels/hopper/quant/packed_places.h"
 #include "kernels/hopper/quant/packing.h"
 #include "kernels/hopper/quant/tilings.h"
@@ -221,24 +222,47 @@ double FloatRowsUs(const Problem& problem, const DeviceTraits& device) {
   return kLaunchesUs + (10 * elements + 16 * results) / (0.7 * device.memory_gbps * 1e3);
 }
 
-// The rows of `problem` from `first` on that are multiplied at once.
-Problem RowsOf(const Problem& problem, std::int64_t first) {
+// So many rows of `problem`.
+Problem RowsOf(const Problem& problem, std::int64_t count) {
   Problem rows = problem;
-  rows.m = std::min(problem.m - first, hopper::quant::kFloatRowsAtOnce);
+  rows.m = count;
   (problem.transpose_a ? rows.a.columns : rows.a.rows) = rows.m;
   rows.c.rows = rows.m;
   rows.d.rows = rows.m;
   return rows;
 }
+// The arguments for rows from `first` on.
 Arguments ArgumentsOf(const Problem& problem, std::int64_t first, const Arguments& arguments) {
   const std::int64_t size = SizeBits(problem.d.type) / 8;
   Arguments rows = arguments;
-  rows.a = static_cast<const float*>(arguments.a) + first * problem.a_row_stride();
+  rows.a = static_cast<const std::uint8_t*>(arguments.a) +
+           first * problem.a_row_stride() * SizeBits(problem.a.type) / 8;
   rows.d = static_cast<std::uint8_t*>(arguments.d) + first * problem.d.row_stride() * size;
   if (problem.epilogue.beta != 0) {
     rows.c = static_cast<const std::uint8_t*>(arguments.c) + first * problem.c.row_stride() * size;
   }
   return rows;
+}
+
+// The arguments for a group, whose planes of B and bias lie behind product 0's.
+Arguments ArgumentsOf(const Problem& problem, const RowGroups& groups,
+                      const hopper::quant::PackedGroup& group, const Arguments& all) {
+  const std::int64_t matrices =
+      groups.b_step / static_cast<std::int64_t>(PackedBytes(problem, WeightPlane::kCodes));
+  const auto moved = [](const void* plane, std::int64_t bytes) -> const void* {
+    return plane == nullptr ? nullptr : static_cast<const std::uint8_t*>(plane) + bytes;
+  };
+  const auto packed = [&](const void* plane, WeightPlane which) {
+    return moved(plane,
+                 group.product * matrices * static_cast<std::int64_t>(PackedBytes(problem, which)));
+  };
+  Arguments own = ArgumentsOf(problem, group.begin, all);
+  own.b = packed(all.b, WeightPlane::kCodes);
+  own.b_scales = packed(all.b_scales, WeightPlane::kScales);
+  own.b_zero_points = packed(all.b_zero_points, WeightPlane::kZeroPoints);
+  own.b_offsets = packed(all.b_offsets, WeightPlane::kOffsets);
+  own.bias = moved(all.bias, group.product * groups.bias_step);
+  return own;
 }
 
 class PackedEntry final : public Kernel {
@@ -322,11 +346,45 @@ class PackedEntry final : public Kernel {
     }
     if (!HasFloatRows(problem)) return LaunchForm(*form, problem, arguments, target);
     for (std::int64_t first = 0; first < problem.m; first += hopper::quant::kFloatRowsAtOnce) {
-      absl::Status status = LaunchFloatRows(*form, RowsOf(problem, first),
+      const std::int64_t count = std::min(problem.m - first, hopper::quant::kFloatRowsAtOnce);
+      absl::Status status = LaunchFloatRows(*form, RowsOf(problem, count),
                                             ArgumentsOf(problem, first, arguments), target);
       if (!status.ok()) return status;
     }
     return absl::OkStatus();
+  }
+
+  // The planes of B are a stack: each has as many packed matrices, one behind another, and all
+  // share a scale of the tensor.
+  bool TakesGroups(const Problem& problem, std::int64_t b_step) const override {
+    if (problem.b_packing != Packing::kStrips || HasFloatRows(problem)) return false;
+    if (!Rejection(problem).empty()) return false;
+    return b_step > 0 &&
+           b_step % static_cast<std::int64_t>(PackedBytes(problem, WeightPlane::kCodes)) == 0;
+  }
+
+  double PredictedGroupsUs(const Problem& problem, const Config& /*config*/,
+                           const RowGroups& groups, const DeviceTraits& device) const override {
+    const hopper::quant::GroupsByTiling by_tiling = hopper::quant::ByTiling(problem, groups);
+    double us = hopper::quant::PredictedUs(by_tiling, problem, device);
+    for (const hopper::quant::PackedGroup& group : by_tiling.alone) {
+      const Problem own = RowsOf(problem, group.end - group.begin);
+      us += hopper::quant::PredictedUs(QuickestForm(own, device), own, device);
+    }
+    return us;
+  }
+
+  absl::Status LaunchGroups(const Problem& problem, const Config& /*config*/,
+                            const RowGroups& groups, const Arguments& arguments,
+                            const LaunchTarget& target) const override {
+    const hopper::quant::GroupsByTiling by_tiling = hopper::quant::ByTiling(problem, groups);
+    for (const hopper::quant::PackedGroup& group : by_tiling.alone) {
+      const Problem own = RowsOf(problem, group.end - group.begin);
+      absl::Status status = LaunchForm(QuickestForm(own, AnyDevice()), own,
+                                       ArgumentsOf(problem, groups, group, arguments), target);
+      if (!status.ok()) return status;
+    }
+    return hopper::quant::LaunchTilings(by_tiling, problem, groups, arguments, target);
   }
 
  private:

@@ -112,6 +112,10 @@ struct WideBlock {
   GEMMD_DEVICE std::uint32_t Tiles(const QuantParams& params) const {
     return params.tiles_m * params.tiles_n;
   }
+  template <class Params>
+  GEMMD_DEVICE TileRows Rows(const Params& params, std::uint32_t tile) const {
+    return RowsOfTiles<Layout::kRows>(params, tile / params.tiles_n);
+  }
 
   // Both that load arrive at a stage.
   GEMMD_DEVICE void Initialise() const {
@@ -125,11 +129,14 @@ struct WideBlock {
 
 // One thread loads weights, and another one A: a copy takes its thread some 100 cycles, however
 // small.
-template <class Layout, class Decoder>
+template <class Layout, class Decoder, class Params>
 class WideWeightLoader {
  public:
-  GEMMD_DEVICE WideWeightLoader(const QuantParams& params, const WideBlock<Layout>& block)
-      : params_(params), block_(block), tile_(block.FirstTile()) {}
+  GEMMD_DEVICE WideWeightLoader(const Params& params, const WideBlock<Layout>& block)
+      : params_(params),
+        block_(block),
+        tile_(block.FirstTile()),
+        product_(block.Rows(params, tile_).product) {}
 
   // The ring's first stages, for which nobody waits.
   GEMMD_DEVICE void LoadFirst() {
@@ -151,6 +158,7 @@ class WideWeightLoader {
     const ptx::SharedAddress full = block_.Full(stage);
     ptx::MbarrierArriveExpect(full, Layout::kWeightBytes);
     const std::int64_t first = std::int64_t{block_.LineTile(params_, tile_)} * Layout::kTileChunks;
+    const ProductPlanes planes = PlanesOf(params_, product_);
     GEMMD_UNROLL
     for (int nth = 0; nth < Layout::kTileChunks; ++nth) {
       const std::int64_t chunk = first + nth;
@@ -161,32 +169,34 @@ class WideWeightLoader {
         ptx::BulkLoad(block_.shared + at + to * bytes, plane + from * bytes,
                       static_cast<std::uint32_t>(bytes), full, params_.weight_policy);
       };
-      load(Layout::kCodesAt, params_.codes, group, Layout::kChunkCodes);
-      load(Layout::kScalesAt, params_.scales, of_scales, Layout::kChunkScales);
+      load(Layout::kCodesAt, planes.codes, group, Layout::kChunkCodes);
+      load(Layout::kScalesAt, planes.scales, of_scales, Layout::kChunkScales);
       if constexpr (Decoder::kHasShifts) {
-        load(Layout::kShiftsAt, params_.shifts, of_scales, Layout::kChunkShifts);
+        load(Layout::kShiftsAt, planes.shifts, of_scales, Layout::kChunkShifts);
       }
     }
     wraps_ = ring_.Next() || wraps_;
     if (++group_ == params_.k_groups) {
       group_ = 0;
       tile_ += block_.TileStep();
+      product_ = block_.Rows(params_, tile_).product;
     }
     return true;
   }
 
-  const QuantParams& params_;
+  const Params& params_;
   const WideBlock<Layout>& block_;
   std::uint32_t tile_;
+  std::int32_t product_;  // the tile's
   std::int32_t group_ = 0;
   mma::RingPosition<Layout::kStages> ring_;
   bool wraps_ = false;
 };
 
-template <class Layout>
+template <class Layout, class Params>
 class WideRowLoader {
  public:
-  GEMMD_DEVICE WideRowLoader(const QuantParams& params, const WideBlock<Layout>& block)
+  GEMMD_DEVICE WideRowLoader(const Params& params, const WideBlock<Layout>& block)
       : params_(params), block_(block) {}
 
   GEMMD_DEVICE void Run() const {
@@ -215,10 +225,10 @@ class WideRowLoader {
   // Each block of a cluster loads a part of the rows, for all. One that would load none of A's
   // loads the tile's first again: a box past A's end costs a third of the bandwidth.
   GEMMD_DEVICE std::int32_t FirstRow(std::uint32_t tile) const {
-    const auto first = static_cast<std::int32_t>(tile / params_.tiles_n * Layout::kRows);
-    if constexpr (Layout::kCluster == 1) return first;
+    const TileRows rows = block_.Rows(params_, tile);
+    if constexpr (Layout::kCluster == 1) return rows.first;
     const auto own = static_cast<std::int32_t>(block_.rank * Layout::kLoadRows);
-    return first + own < params_.m ? first + own : first;
+    return rows.first + own < rows.end ? rows.first + own : rows.first;
   }
   GEMMD_DEVICE void Load(std::int32_t row, std::int32_t g, std::uint32_t stage) const {
     GEMMD_UNROLL
@@ -244,15 +254,15 @@ class WideRowLoader {
                   block_.Full(stage), ptx::CachePolicy::kNormal);
   }
 
-  const QuantParams& params_;
+  const Params& params_;
   const WideBlock<Layout>& block_;
 };
 
 // A warpgroup that multiplies: kLineBlocks blocks of 64 lines by all rows of the tile.
-template <class Layout, class Decoder>
+template <class Layout, class Decoder, class Params>
 class WideConsumer {
  public:
-  GEMMD_DEVICE WideConsumer(const QuantParams& params, const WideBlock<Layout>& block,
+  GEMMD_DEVICE WideConsumer(const Params& params, const WideBlock<Layout>& block,
                             std::uint32_t group)
       : params_(params),
         block_(block),
@@ -282,8 +292,8 @@ class WideConsumer {
       is_first = false;
       const std::uint32_t line = block_.LineTile(params_, tile) * Layout::kTileLines +
                                  group_ * Layout::kLineBlocks * kChunkLines;
-      const std::uint32_t row = tile / params_.tiles_n * Layout::kRows;
-      Store(totals, static_cast<std::int32_t>(row), static_cast<std::int32_t>(line));
+      const TileRows rows = block_.Rows(params_, tile);
+      Store(ParamsOf(params_, rows), totals, rows.first, static_cast<std::int32_t>(line));
     }
   }
 
@@ -680,7 +690,7 @@ class WideConsumer {
 
   // The sums pass through the group's box, so many rows at a time. A launch meets the code cold:
   // that which reads the box exists once.
-  GEMMD_DEVICE void Store(const Totals& totals, std::int32_t first_row,
+  GEMMD_DEVICE void Store(const QuantParams& result, const Totals& totals, std::int32_t first_row,
                           std::int32_t first_line) const {
     constexpr int kParts = Layout::kRows / Layout::kBoxRows;
     constexpr int kPartSums = Layout::kBoxRows / 2;
@@ -700,30 +710,30 @@ class WideConsumer {
         }
       }
       ptx::NamedBarrierSync(kGroupBarrier + group_, kWarpgroup);
-      StoreBox(box, first_row + which % kParts * Layout::kBoxRows,
+      StoreBox(result, box, first_row + which % kParts * Layout::kBoxRows,
                first_line + which / kParts * kChunkLines);
     }
   }
-  GEMMD_DEVICE void StoreBox(ptx::SharedAddress box, std::int32_t first_row,
-                             std::int32_t first_line) const {
+  GEMMD_DEVICE void StoreBox(const QuantParams& result, ptx::SharedAddress box,
+                             std::int32_t first_row, std::int32_t first_line) const {
     constexpr std::uint32_t kFours = kChunkLines / 4;
     GEMMD_NO_UNROLL
     for (std::uint32_t i = warp_ * 32 + lane_; i < Layout::kBoxRows * kFours; i += kWarpgroup) {
       const ptx::SharedAddress from = box + i / kFours * Layout::kBoxPitch + i % kFours * 16;
       const std::int32_t row = first_row + static_cast<std::int32_t>(i / kFours);
       const std::int32_t line = first_line + static_cast<std::int32_t>(i % kFours * 4);
-      if (!params_.has_epilogue) {
-        StoreFour(params_, ptx::LoadShared<SumsOfRow<4>>(from), row, line);
+      if (!result.has_epilogue) {
+        StoreFour(result, ptx::LoadShared<SumsOfRow<4>>(from), row, line);
         continue;
       }
       GEMMD_NO_UNROLL
       for (int e = 0; e < 4; ++e) {
-        FinishElement(params_, ptx::LoadShared<float>(from + e * 4), row, line + e);
+        FinishElement(result, ptx::LoadShared<float>(from + e * 4), row, line + e);
       }
     }
   }
 
-  const QuantParams& params_;
+  const Params& params_;
   const WideBlock<Layout>& block_;
   const std::uint32_t group_;
   const std::uint32_t warp_;
@@ -739,10 +749,11 @@ class WideConsumer {
   bool is_odd_;  // whether it has odd scales, of a chain
 };
 
-template <int kTiling, class Decoder>
+// Of one product, or of groups.
+template <int kTiling, class Decoder, class Params>
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((WideLayout<kTiling, Decoder>::kThreads),
                                       (WideLayout<kTiling, Decoder>::kValues.blocks))
-    WideProduct(GEMMD_GRID_CONSTANT const QuantParams params) {
+    WideProduct(GEMMD_GRID_CONSTANT const Params params) {
   using Layout = WideLayout<kTiling, Decoder>;
   if constexpr (ptx::kHasWarpgroupMma) {
     const WideBlock<Layout> block = {ptx::SharedBase(),
@@ -751,7 +762,7 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((WideLayout<kTiling, Decoder>::kThreads),
     if (warp >= Layout::kGroups * 4) {
       const bool is_first = ptx::LaneIndex() == 0 && warp == Layout::kGroups * 4;
       const bool is_second = ptx::LaneIndex() == 0 && warp == Layout::kGroups * 4 + 1;
-      WideWeightLoader<Layout, Decoder> weights(params, block);
+      WideWeightLoader<Layout, Decoder, Params> weights(params, block);
       if (is_first) {
         block.Initialise();
         if (params.weights_are_settled) weights.LoadFirst();
@@ -763,7 +774,7 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((WideLayout<kTiling, Decoder>::kThreads),
       if constexpr (Layout::kCluster > 1) ptx::ClusterSync();
       ptx::WaitForPrecedingGrid();
       if (is_first) weights.Run();
-      if (is_second) WideRowLoader<Layout>(params, block).Run();
+      if (is_second) WideRowLoader<Layout, Params>(params, block).Run();
       ptx::SyncWarp();
     } else {
       if constexpr (Decoder::kHasTable) {
@@ -776,7 +787,7 @@ GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((WideLayout<kTiling, Decoder>::kThreads),
       // D may be written once a stage of A has come, so the preceding grid must have ended by then.
       // Waiting here costs no issue slots, as polling a stage's mbarrier would.
       ptx::WaitForPrecedingGrid();
-      WideConsumer<Layout, Decoder> me(params, block, warp / 4);
+      WideConsumer<Layout, Decoder, Params> me(params, block, warp / 4);
       me.Run();
     }
     // No block of the cluster ends while others may still write to it.

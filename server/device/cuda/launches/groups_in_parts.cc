@@ -37,8 +37,9 @@ bool TakesGroups(const DeviceWork& grouped, const StackBlock& layout) {
   // Where the operands are not there yet, the plan has been asked.
   const bool is_known =
       layout.planes[WorkPlane::kB].has_value() || grouped.resident[WorkPlane::kB] != nullptr;
-  return !is_known ||
-         grouped.plan.kernel->TakesGroups(layout.landed, layout.GroupsOf(grouped).b_step);
+  if (!is_known) return true;
+  return grouped.plan.kernel->TakesGroups(layout.landed, layout.GroupsOf(grouped).b_step) &&
+         layout.PlanesFollowB(grouped);
 }
 
 }  // namespace

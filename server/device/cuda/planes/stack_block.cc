@@ -144,13 +144,27 @@ StackBlock::Group StackBlock::GroupOf(const DeviceWork& grouped, char* block,
   return own;
 }
 
+std::int64_t StackBlock::StepOf(const DeviceWork& grouped, WorkPlane plane) const {
+  const ResidentOperand* const stays = grouped.resident[plane].get();
+  if (stays != nullptr) return static_cast<std::int64_t>(stays->step_bytes());
+  return planes[plane].has_value() ? static_cast<std::int64_t>(planes[plane]->step) : 0;
+}
+
 RowGroups StackBlock::GroupsOf(const DeviceWork& grouped) const {
-  const auto step = [&](WorkPlane plane) {
-    const ResidentOperand* const stays = grouped.resident[plane].get();
-    if (stays != nullptr) return static_cast<std::int64_t>(stays->step_bytes());
-    return planes[plane].has_value() ? static_cast<std::int64_t>(planes[plane]->step) : 0;
-  };
-  return {*grouped.stack.row_ends, step(WorkPlane::kB), step(WorkPlane::kBias)};
+  return {*grouped.stack.row_ends, StepOf(grouped, WorkPlane::kB),
+          StepOf(grouped, WorkPlane::kBias)};
+}
+
+bool StackBlock::PlanesFollowB(const DeviceWork& grouped) const {
+  if (landed.b_packing == Packing::kNone) return true;
+  const auto matrix = static_cast<std::int64_t>(PackedBytes(landed, WeightPlane::kCodes));
+  const std::int64_t matrices = StepOf(grouped, WorkPlane::kB) / matrix;
+  return std::all_of(kPlanesOfB.begin(), kPlanesOfB.end(), [&](WorkPlane plane) {
+    if (!HasPlane(landed, plane)) return true;
+    const std::optional<WeightPlane> packed = PackedPlaneOf(landed, plane);
+    const std::uint64_t bytes = packed.has_value() ? PackedBytes(landed, *packed) : 0;
+    return StepOf(grouped, plane) == matrices * static_cast<std::int64_t>(bytes);
+  });
 }
 
 }  // namespace gemmd

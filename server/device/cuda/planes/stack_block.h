@@ -33,6 +33,9 @@ struct StackBlock {
   Arguments ArgumentsOfProduct(const DeviceWork& stacked, char* block, std::int64_t product) const;
   // The rows of groups, whose arguments are those of product 0. REQUIRES: the work has groups.
   RowGroups GroupsOf(const DeviceWork& grouped) const;
+  // Returns whether what goes with B goes on from product to product as B does, which is all that
+  // RowGroups say: a packed B's planes by as many matrices, and others not at all.
+  bool PlanesFollowB(const DeviceWork& grouped) const;
   // A group as a product of its own. REQUIRES: it has rows.
   struct Group {
     Problem landed;
@@ -40,6 +43,10 @@ struct StackBlock {
     const Plan* plan = nullptr;  // of the work's
   };
   Group GroupOf(const DeviceWork& grouped, char* block, std::int64_t group) const;
+
+ private:
+  // Bytes from a product's plane to the next one's.
+  std::int64_t StepOf(const DeviceWork& grouped, WorkPlane plane) const;
 };
 
 // Nothing: the products have to be laid out one by one, because they do not follow each other, or

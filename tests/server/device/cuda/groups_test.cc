@@ -7,8 +7,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/numbers/quant/quant_format.h"
 #include "gtest/gtest.h"
 #include "server/device/cuda/launches/groups_in_parts.h"
+#include "server/device/cuda/planes/stack_block.h"
+#include "server/device/resident_part.h"
 #include "tests/server/device/cuda/cuda_fixture.h"
 
 namespace gemmd {
@@ -245,6 +248,68 @@ TEST_F(CudaGroupsTest, PartsCoverEachRowOnce) {
     }
     ASSERT_EQ(next, groups.ends.back());
   }
+}
+
+// A plane that stays, `step` bytes a product.
+std::shared_ptr<const ResidentOperand> Staying(std::int64_t step) {
+  class Memory final : public ResidentOperand {
+   public:
+    const void* data() const override { return this; }
+    const MatrixLayout& layout() const override { return layout_; }
+    std::uint64_t size_bytes() const override { return 0; }
+
+   private:
+    const MatrixLayout layout_{};
+  };
+  const ResidentPart::Place place = {0, static_cast<std::uint64_t>(step), 0};
+  return std::make_shared<const ResidentPart>(std::make_shared<const Memory>(), place);
+}
+
+// A launch of groups knows how far apart packed codes are: all else must follow from that.
+TEST(PackedGroups, GoTogetherWherePlanesFollowB) {
+  DeviceWork grouped;
+  grouped.problem = MakeProblem(8, 256, 512, DataType::kBf16, DataType::kBf16, false, true);
+  grouped.problem.b.type = DataType::kInt4;
+  grouped.problem.b_scaling = FindQuantFormat("int4-g128-f16-zp")->scaling;
+  grouped.problem.b_packing = Packing::kStrips;
+  grouped.stack.count = 2;
+  grouped.stack.row_ends =
+      std::make_shared<const std::vector<std::int64_t>>(std::vector<std::int64_t>{3, 8});
+  StackBlock layout;
+  layout.landed = grouped.problem;
+  const auto set = [&](WorkPlane plane, WeightPlane packed, std::int64_t matrices) {
+    grouped.resident[plane] =
+        Staying(matrices * static_cast<std::int64_t>(PackedBytes(grouped.problem, packed)));
+  };
+  set(WorkPlane::kB, WeightPlane::kCodes, 3);
+  set(WorkPlane::kBScales, WeightPlane::kScales, 3);
+  set(WorkPlane::kBZeroPoints, WeightPlane::kZeroPoints, 3);
+  EXPECT_TRUE(layout.PlanesFollowB(grouped));
+  set(WorkPlane::kBZeroPoints, WeightPlane::kZeroPoints, 0);
+  EXPECT_FALSE(layout.PlanesFollowB(grouped));
+  set(WorkPlane::kBZeroPoints, WeightPlane::kZeroPoints, 3);
+  set(WorkPlane::kBScales, WeightPlane::kScales, 1);
+  EXPECT_FALSE(layout.PlanesFollowB(grouped));
+}
+
+// The tensor's scale is one for all.
+TEST(PackedGroups, ShareTheTensorsScale) {
+  DeviceWork grouped;
+  grouped.problem = MakeProblem(8, 256, 512, DataType::kBf16, DataType::kBf16, false, true);
+  grouped.problem.b.type = DataType::kFp4E2M1;
+  grouped.problem.b_scaling = FindQuantFormat("nvfp4")->scaling;
+  grouped.problem.b_packing = Packing::kStrips;
+  StackBlock layout;
+  layout.landed = grouped.problem;
+  const auto bytes = [&](WeightPlane plane) {
+    return static_cast<std::int64_t>(PackedBytes(grouped.problem, plane));
+  };
+  grouped.resident[WorkPlane::kB] = Staying(bytes(WeightPlane::kCodes));
+  grouped.resident[WorkPlane::kBScales] = Staying(bytes(WeightPlane::kScales));
+  grouped.resident[WorkPlane::kBTensorScale] = Staying(0);
+  EXPECT_TRUE(layout.PlanesFollowB(grouped));
+  grouped.resident[WorkPlane::kBTensorScale] = Staying(256);
+  EXPECT_FALSE(layout.PlanesFollowB(grouped));
 }
 
 }  // namespace
