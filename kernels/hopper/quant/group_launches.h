@@ -1,5 +1,5 @@
-// Groups of the rows of a product as launches: which tiling takes which of them, the time that they
-// are expected to take, and the launches themselves.
+// Groups of the rows of a product as launches: which tiling takes which of
+// them, the time that they are expected to take, and the launches themselves.
 #pragma once
 
 #include <vector>
@@ -12,21 +12,22 @@
 
 namespace gemmd::hopper::quant {
 
-// Groups that have rows, by the tiling that takes them.
+// Groups that have rows, by the tiling that takes them: those by which all are
+// expected to take the least time on the device, of sm_90 or an emulated one.
 struct GroupsByTiling {
   std::vector<PackedGroup> of_tiling[kGroupTilings];
-  std::vector<PackedGroup> alone;  // none does: products of their own
+  double predicted_us = 0;        // of these
+  std::vector<PackedGroup> alone; // no tiling takes them: products of their own
 };
-GroupsByTiling ByTiling(const Problem& problem, const RowGroups& groups);
+GroupsByTiling ByTiling(const Problem &problem, const RowGroups &groups,
+                        const DeviceTraits &device);
 
-// In us, on a device of sm_90 or an emulated one, groups alone aside.
-double PredictedUs(const GroupsByTiling& groups, const Problem& problem,
-                   const DeviceTraits& device);
+// Queues all but those alone. `arguments`: all rows, and product 0's B and
+// bias, which are a stack. REQUIRES: what Rejection() of the family says;
+// groups.b_step is that of so many matrices.
+absl::Status LaunchTilings(const GroupsByTiling &by_tiling,
+                           const Problem &problem, const RowGroups &groups,
+                           const Arguments &arguments,
+                           const LaunchTarget &target);
 
-// Queues all but those alone. `arguments`: all rows, and product 0's B and bias, which are a stack.
-// REQUIRES: what Rejection() of the family says; groups.b_step is that of so many matrices.
-absl::Status LaunchTilings(const GroupsByTiling& by_tiling, const Problem& problem,
-                           const RowGroups& groups, const Arguments& arguments,
-                           const LaunchTarget& target);
-
-}  // namespace gemmd::hopper::quant
+} // namespace gemmd::hopper::quant

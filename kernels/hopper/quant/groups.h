@@ -23,8 +23,8 @@ struct PackedGroups {
   std::int64_t bias_step = 0;  // bytes
 };
 
-// The rows of the tilings that take groups: a group goes by the first that has room, and one of
-// more rows than the last by several tiles of that.
+// The rows of the tilings that take groups. Those for few rows take groups of no more, those for
+// many longer ones too, by several tiles.
 inline constexpr int kGroupRows[] = {1, 8, 16, 64, 128};
 inline constexpr int kGroupTilings = sizeof(kGroupRows) / sizeof(kGroupRows[0]);
 inline constexpr int kFewGroupTilings = 3;
@@ -32,6 +32,7 @@ inline constexpr int kFewGroupTilings = 3;
 constexpr int GroupTilingCount(CodeFormat format) {
   return HasOffsets(format) ? kFewGroupTilings : kGroupTilings;
 }
+// The first that has room for so many rows in one tile; the last, if none has.
 constexpr int GroupTilingFor(std::int64_t rows) {
   int tiling = 0;
   while (tiling + 1 < kGroupTilings && kGroupRows[tiling] < rows) ++tiling;

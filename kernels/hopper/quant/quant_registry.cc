@@ -222,7 +222,7 @@ double FloatRowsUs(const Problem& problem, const DeviceTraits& device) {
   return kLaunchesUs + (10 * elements + 16 * results) / (0.7 * device.memory_gbps * 1e3);
 }
 
-// So many rows of `problem`.
+// The problem with so many rows.
 Problem RowsOf(const Problem& problem, std::int64_t count) {
   Problem rows = problem;
   rows.m = count;
@@ -365,8 +365,9 @@ class PackedEntry final : public Kernel {
 
   double PredictedGroupsUs(const Problem& problem, const Config& /*config*/,
                            const RowGroups& groups, const DeviceTraits& device) const override {
-    const hopper::quant::GroupsByTiling by_tiling = hopper::quant::ByTiling(problem, groups);
-    double us = hopper::quant::PredictedUs(by_tiling, problem, device);
+    const hopper::quant::GroupsByTiling by_tiling =
+        hopper::quant::ByTiling(problem, groups, device);
+    double us = by_tiling.predicted_us;
     for (const hopper::quant::PackedGroup& group : by_tiling.alone) {
       const Problem own = RowsOf(problem, group.end - group.begin);
       us += hopper::quant::PredictedUs(QuickestForm(own, device), own, device);
@@ -377,7 +378,8 @@ class PackedEntry final : public Kernel {
   absl::Status LaunchGroups(const Problem& problem, const Config& /*config*/,
                             const RowGroups& groups, const Arguments& arguments,
                             const LaunchTarget& target) const override {
-    const hopper::quant::GroupsByTiling by_tiling = hopper::quant::ByTiling(problem, groups);
+    const hopper::quant::GroupsByTiling by_tiling =
+        hopper::quant::ByTiling(problem, groups, AnyDevice());
     for (const hopper::quant::PackedGroup& group : by_tiling.alone) {
       const Problem own = RowsOf(problem, group.end - group.begin);
       absl::Status status = LaunchForm(QuickestForm(own, AnyDevice()), own,

@@ -749,7 +749,7 @@ class WideConsumer {
   bool is_odd_;  // whether it has odd scales, of a chain
 };
 
-// Of one product, or of groups.
+// Multiplies one product, or groups.
 template <int kTiling, class Decoder, class Params>
 GEMMD_KERNEL void GEMMD_LAUNCH_BOUNDS((WideLayout<kTiling, Decoder>::kThreads),
                                       (WideLayout<kTiling, Decoder>::kValues.blocks))

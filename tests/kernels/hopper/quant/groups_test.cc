@@ -19,6 +19,7 @@ namespace {
 
 using hopper::quant::CodeFormat;
 using hopper::quant::kCodeFormats;
+using hopper::quant::kGroupTilings;
 
 // A stack of B is one B of as many more lines: packed, its matrices lie one behind another.
 class Groups {
@@ -36,24 +37,30 @@ class Groups {
     problem_.c = run_.problem.c;
   }
 
+  // By the launches that the kernel chooses.
   void ExpectBitsOfGroupsAlone(const emulator::Options& options) {
-    const RowGroups groups = {row_ends_, Step(WeightPlane::kCodes), every_ * BiasBytes()};
     ASSERT_EQ(kernel_.Rejection(problem_), "");
-    ASSERT_TRUE(kernel_.TakesGroups(problem_, groups.b_step));
-    for (std::size_t i = 0; i < row_ends_.size(); ++i) {
-      if (Rows(i) > 0) LaunchAlone(i, options);
-    }
-    Arguments arguments = run_.MakeArguments();
-    arguments.d = together_.data();
-    const emulator::Report report = QuantRun::RunIn(
-        [&](const LaunchTarget& target) {
-          return kernel_.LaunchGroups(problem_, kernel_.Configure(problem_, {}), groups, arguments,
-                                      target);
-        },
-        options);
-    ASSERT_EQ(report.message, "");
-    EXPECT_EQ(std::memcmp(together_.data(), alone_.data(), problem_.d.size_bytes()), 0);
-    EXPECT_TRUE(together_.IsPaddingUntouched());
+    ASSERT_TRUE(kernel_.TakesGroups(problem_, Step(WeightPlane::kCodes)));
+    ExpectBits(options, [&](const RowGroups& groups, const Arguments& arguments,
+                            const LaunchTarget& target) {
+      return kernel_.LaunchGroups(problem_, kernel_.Configure(problem_, {}), groups, arguments,
+                                  target);
+    });
+  }
+
+  // Each group by the first tiling that has room for it.
+  void ExpectBitsInEachTiling() {
+    ExpectBits(
+        {}, [&](const RowGroups& groups, const Arguments& arguments, const LaunchTarget& target) {
+          hopper::quant::GroupsByTiling by_tiling;
+          for (std::size_t i = 0; i < row_ends_.size(); ++i) {
+            if (Rows(i) == 0) continue;
+            const int tiling = hopper::quant::GroupTilingFor(Rows(i));
+            by_tiling.of_tiling[tiling].push_back(
+                {Begin(i), row_ends_[i], static_cast<std::int64_t>(i)});
+          }
+          return hopper::quant::LaunchTilings(by_tiling, problem_, groups, arguments, target);
+        });
   }
 
  private:
@@ -67,6 +74,21 @@ class Groups {
     return every_ * static_cast<std::int64_t>(PackedBytes(problem_, plane));
   }
   std::int64_t BiasBytes() const { return problem_.n * SizeBits(problem_.d.type) / 8; }
+
+  template <class Launch>
+  void ExpectBits(const emulator::Options& options, const Launch& launch) {
+    for (std::size_t i = 0; i < row_ends_.size(); ++i) {
+      if (Rows(i) > 0) LaunchAlone(i, options);
+    }
+    const RowGroups groups = {row_ends_, Step(WeightPlane::kCodes), every_ * BiasBytes()};
+    Arguments arguments = run_.MakeArguments();
+    arguments.d = together_.data();
+    const emulator::Report report = QuantRun::RunIn(
+        [&](const LaunchTarget& target) { return launch(groups, arguments, target); }, options);
+    ASSERT_EQ(report.message, "");
+    EXPECT_EQ(std::memcmp(together_.data(), alone_.data(), problem_.d.size_bytes()), 0);
+    EXPECT_TRUE(together_.IsPaddingUntouched());
+  }
 
   void LaunchAlone(std::size_t group, const emulator::Options& options) {
     Problem own = problem_;
@@ -108,10 +130,12 @@ class PackedGroupsTest : public ::testing::TestWithParam<CodeFormat> {};
 
 // Groups for each tiling, and of several tiles of the last; none, one row, a tile and the next.
 TEST_P(PackedGroupsTest, GiveEachRowItsBits) {
-  const std::vector<std::int64_t> ends = {0, 1, 9, 9, 25, 26, 66, 66, 206};
+  const bool takes_many = hopper::quant::GroupTilingCount(GetParam()) == kGroupTilings;
+  std::vector<std::int64_t> ends = {0, 1, 9, 9, 25, 26};
+  if (takes_many) ends.insert(ends.end(), {66, 66, 206});
   QuantCase c = CaseOf(GetParam(), ends.back(), 512, 192);
   c.has_nan = true;
-  Groups(GetParam(), c, ends).ExpectBitsOfGroupsAlone({});
+  Groups(GetParam(), c, ends).ExpectBitsInEachTiling();
 }
 
 TEST_P(PackedGroupsTest, ApplyTheEpilogueOfEachGroup) {
@@ -158,6 +182,47 @@ TEST(PackedGroups, GoOnInAnotherLaunch) {
   for (std::int64_t i = 0; i < 1030; ++i) ends.push_back(i);
   const QuantCase c = CaseOf(CodeFormat::kMxfp4, ends.back(), 128, 64);
   Groups(CodeFormat::kMxfp4, c, ends).ExpectBitsOfGroupsAlone({});
+}
+
+// An H200's.
+DeviceTraits Traits() {
+  DeviceTraits traits;
+  traits.kind = DeviceKind::kCuda;
+  traits.compute_capability = 90;
+  traits.compute_units = 132;
+  traits.memory_gbps = 4800;
+  return traits;
+}
+// How many groups go by each tiling, and how many alone.
+std::vector<std::size_t> CountByTiling(CodeFormat format, std::int64_t n,
+                                       const std::vector<std::int64_t>& rows) {
+  std::vector<std::int64_t> ends;
+  for (const std::int64_t each : rows) ends.push_back((ends.empty() ? 0 : ends.back()) + each);
+  Problem problem = MakeQuantProblem(CaseOf(format, ends.back(), n, 4096));
+  problem.b_packing = Packing::kStrips;
+  const RowGroups groups = {ends, 1, 0};
+  const hopper::quant::GroupsByTiling by_tiling =
+      hopper::quant::ByTiling(problem, groups, Traits());
+  std::vector<std::size_t> counts;
+  for (const auto& its : by_tiling.of_tiling) counts.push_back(its.size());
+  counts.push_back(by_tiling.alone.size());
+  return counts;
+}
+
+TEST(PackedGroups, GoByTheQuickestTilings) {
+  using Counts = std::vector<std::size_t>;
+  constexpr CodeFormat kInt4 = CodeFormat::kInt4;
+  EXPECT_EQ(CountByTiling(kInt4, 14336, std::vector<std::int64_t>(64, 1)),
+            (Counts{64, 0, 0, 0, 0, 0}));
+  EXPECT_EQ(CountByTiling(kInt4, 14336, std::vector<std::int64_t>(64, 256)),
+            (Counts{0, 0, 0, 0, 64, 0}));
+  // Two of few rows are not worth a launch of their own.
+  EXPECT_EQ(CountByTiling(kInt4, 14336, {8, 8, 8, 8, 1, 1}), (Counts{0, 6, 0, 0, 0, 0}));
+  // Nor is one of many beside others of some.
+  EXPECT_EQ(CountByTiling(kInt4, 14336, {188, 60, 60, 60, 60, 60}), (Counts{0, 0, 0, 6, 0, 0}));
+  // Lines that no tiling of many rows takes, and weights with offsets.
+  EXPECT_EQ(CountByTiling(kInt4, 14336 + 128, {8, 40}), (Counts{0, 1, 0, 0, 0, 1}));
+  EXPECT_EQ(CountByTiling(CodeFormat::kUint4Offset, 14336, {8, 40}), (Counts{0, 1, 0, 0, 0, 1}));
 }
 
 // Where a stack's matrices lie is a number of packed ones, and rows of f32 have no such launch.
