@@ -16,18 +16,17 @@ namespace gemmd::hopper::quant {
 // expected to take the least time on the device, of sm_90 or an emulated one.
 struct GroupsByTiling {
   std::vector<PackedGroup> of_tiling[kGroupTilings];
-  double predicted_us = 0;        // of these
-  std::vector<PackedGroup> alone; // no tiling takes them: products of their own
+  double predicted_us = 0;         // of these
+  std::vector<PackedGroup> alone;  // no tiling takes them: products of their own
 };
-GroupsByTiling ByTiling(const Problem &problem, const RowGroups &groups,
-                        const DeviceTraits &device);
+GroupsByTiling ByTiling(const Problem& problem, const RowGroups& groups,
+                        const DeviceTraits& device);
 
 // Queues all but those alone. `arguments`: all rows, and product 0's B and
 // bias, which are a stack. REQUIRES: what Rejection() of the family says;
 // groups.b_step is that of so many matrices.
-absl::Status LaunchTilings(const GroupsByTiling &by_tiling,
-                           const Problem &problem, const RowGroups &groups,
-                           const Arguments &arguments,
-                           const LaunchTarget &target);
+absl::Status LaunchTilings(const GroupsByTiling& by_tiling, const Problem& problem,
+                           const RowGroups& groups, const Arguments& arguments,
+                           const LaunchTarget& target);
 
-} // namespace gemmd::hopper::quant
+}  // namespace gemmd::hopper::quant

@@ -193,7 +193,7 @@ DeviceTraits Traits() {
   traits.memory_gbps = 4800;
   return traits;
 }
-// How many groups go by each tiling, and how many alone.
+// The numbers of groups that go by each tiling, and alone.
 std::vector<std::size_t> CountByTiling(CodeFormat format, std::int64_t n,
                                        const std::vector<std::int64_t>& rows) {
   std::vector<std::int64_t> ends;
