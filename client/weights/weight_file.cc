@@ -19,6 +19,7 @@
 #include "client/weights/layers/hqq_layers.h"
 #include "client/weights/layers/layer_config.h"
 #include "client/weights/layers/packed_layers.h"
+#include "client/weights/layers/quanto_layers.h"
 #include "client/weights/layers/scaled_layers.h"
 #include "client/weights/layers/torchao_layers.h"
 #include "client/weights/npz.h"
@@ -155,6 +156,7 @@ std::vector<WeightTensor> CombineLayers(std::vector<WeightTensor> tensors,
   CombineBitsandbytesLayers(by_name);
   CombineTorchaoLayers(config.metadata, by_name);
   CombineHqqLayers(by_name);
+  CombineQuantoLayers(by_name);
   CombineScaledLayers(config, by_name);
   tensors.clear();
   for (auto& [name, tensor] : by_name) tensors.push_back(std::move(tensor));
@@ -264,7 +266,8 @@ absl::StatusOr<std::vector<WeightTensor>> WithLayers(const std::string& path,
       any([](const WeightTensor& tensor) { return absl::EndsWith(tensor.name, ".qweight"); });
   const bool has_scales = any([](const WeightTensor& tensor) {
     return IsNameOfScales(tensor.name) || IsNameOfBitsandbytes(tensor.name) ||
-           IsNameOfTorchao(tensor.name) || IsNameOfHqq(tensor.name);
+           IsNameOfTorchao(tensor.name) || IsNameOfHqq(tensor.name) ||
+           IsNameOfQuanto(tensor.name);
   });
   if (!has_packed && !has_scales) return std::move(content.tensors);
   absl::StatusOr<LayerConfig> config = FindConfig(FolderOf(path), has_packed);

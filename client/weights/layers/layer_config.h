@@ -35,7 +35,14 @@ inline constexpr std::array<ConfigFile, 4> kConfigFiles = {{
     {"quant_config.json", "", "awq"},
 }};
 
-enum class Packing : std::uint8_t { kGptq, kGptqV2, kAwq, kAwqGemv, kAwqGemvFast };
+enum class Packing : std::uint8_t {
+  kGptq,
+  kGptqV2,
+  kGptqPlanar,
+  kAwq,
+  kAwqGemv,
+  kAwqGemvFast
+};
 
 // The packing of all layers of a file of GPTQ or AWQ (packed_layers.h).
 struct PackingConfig {

@@ -49,8 +49,8 @@ constexpr Unread kUnread[] = {
      "its codes, of bitsandbytes, stand for numbers of a table, and its quant_state, which says "
      "which, is missing"},
     {"._data._data", "._shift",
-     "its codes, of quanto, have 2 or 4 bits, and qint8 and qfloat8 are read; int4-g128-f16-offset "
-     "is closest: gemm quantize makes it of the f16 or f32 file"},
+     "its codes, of quanto, have 2 or 4 bits, and their _scale is missing or they are no matrix; "
+     "int4-g128-f16-offset is closest: gemm quantize makes it of the f16 or f32 file"},
     {"._data", "._scale",
      "its scales, of quanto, are in ._scale, and are not those of its rows or of all; int8-row is "
      "closest: gemm quantize makes it of the f16 or f32 file"},
@@ -176,13 +176,15 @@ Made OfBytes(const LayerConfig& config, const Sources& from) {
   Layer& layer = made.layer;
   const std::string& type = from.codes.type();
   layer.type = absl::StrCat(type, "*", from.scales.type());
-  if (type != "F8_E4M3" && type != "F8_E5M2" && type != "I8") {
+  layer.fnuz = FindFnuz(type);
+  if (type != "F8_E4M3" && type != "F8_E5M2" && type != "I8" && layer.fnuz == nullptr) {
     layer.why = std::string(FindSafetensorsType(type)->why);
     return made;
   }
-  layer.element = type == "I8"        ? DataType::kInt8
-                  : type == "F8_E4M3" ? DataType::kFp8E4M3
-                                      : DataType::kFp8E5M2;
+  layer.element = layer.fnuz != nullptr ? layer.fnuz->like
+                  : type == "I8"        ? DataType::kInt8
+                  : type == "F8_E4M3"   ? DataType::kFp8E4M3
+                                        : DataType::kFp8E5M2;
   layer.codes = PlaneOf(from.codes, 8, made.k);
   if (from.scales.type() == "U8" && type != "I8") {
     layer.type = "MXFP8";
