@@ -16,6 +16,7 @@
 #include "client/quantized/safetensors.h"
 #include "client/weights/gguf/gguf.h"
 #include "client/weights/layers/bitsandbytes_layers.h"
+#include "client/weights/layers/comfy_layers.h"
 #include "client/weights/layers/hqq_layers.h"
 #include "client/weights/layers/layer_config.h"
 #include "client/weights/layers/packed_layers.h"
@@ -155,6 +156,7 @@ std::vector<WeightTensor> CombineLayers(std::vector<WeightTensor> tensors,
   if (config.packing) CombinePackedLayers(*config.packing, by_name);
   CombineBitsandbytesLayers(by_name);
   CombineTorchaoLayers(config.metadata, by_name);
+  CombineComfyLayers(by_name);
   CombineHqqLayers(by_name);
   CombineQuantoLayers(by_name);
   CombineScaledLayers(config, by_name);
@@ -244,7 +246,7 @@ absl::StatusOr<std::optional<std::string>> ReadConfig(const std::string& path) {
 // Reads the first file that speaks of layers; a default where none does.
 absl::StatusOr<LayerConfig> FindConfig(const std::string& folder, bool has_packed) {
   for (const ConfigFile& each : kConfigFiles) {
-    if (each.section.empty() && !has_packed) continue;
+    if (each.is_for_packed && !has_packed) continue;
     const std::string path = absl::StrCat(folder, each.name);
     const absl::StatusOr<std::optional<std::string>> text = ReadConfig(path);
     if (!text.ok()) return text.status();
@@ -267,7 +269,7 @@ absl::StatusOr<std::vector<WeightTensor>> WithLayers(const std::string& path,
   const bool has_scales = any([](const WeightTensor& tensor) {
     return IsNameOfScales(tensor.name) || IsNameOfBitsandbytes(tensor.name) ||
            IsNameOfTorchao(tensor.name) || IsNameOfHqq(tensor.name) ||
-           IsNameOfQuanto(tensor.name);
+           IsNameOfQuanto(tensor.name) || IsNameOfComfy(tensor.name);
   });
   if (!has_packed && !has_scales) return std::move(content.tensors);
   absl::StatusOr<LayerConfig> config = FindConfig(FolderOf(path), has_packed);

@@ -190,6 +190,11 @@ def main(folder):
                                ("w_shape", "I64", [2], struct.pack("<2q", 2, 64)),
                                ("w_zero_point", "I32", [1, 2], ones[:8])],
             "torchao": [("0._weight_qdata", "I8", [8, 8], halves), ("0._weight_scale", "F32", [8, 1], ones)],
+            "comfy_nvfp4": [("l.comfy_quant", "U8", [18], b'{"format":"nvfp4"}'), ("l.weight", "U8", [2, 32], halves),
+                            ("l.weight_scale", "F8_E4M3", [128, 4], bytes(range(64)) * 8),
+                            ("l.weight_scale_2", "F32", [], ones[:4])],
+            "sdnq": [("l.weight", "U8", [8, 8], halves), ("l.scale", "F32", [8, 1], ones),
+                     ("l.zero_point", "F32", [8, 1], ones)],
             "comfy": [("l.weight", "F8_E4M3", [8, 8], halves), ("l.scale_weight", "F32", [], ones[:4])]}.items():
         files[name] = safetensors(tensors, {})
     for name, kind, said, tensors in (

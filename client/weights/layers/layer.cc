@@ -27,6 +27,9 @@ constexpr std::uint64_t kPartBits = 32;  // of words that lie in parts
 constexpr std::uint64_t kWordBits = 32;
 constexpr std::uint64_t kPartLines = 64;  // that one thread decodes at a time
 constexpr std::uint32_t kE4M3Magnitude = 0x7f;
+constexpr std::uint64_t kTileLines = 128;
+constexpr std::uint64_t kTileColumns = 4;
+constexpr std::uint64_t kTileRows = 32;  // of 16 scales
 
 std::uint64_t BitsAlong(const Axis& axis, int bits, std::uint64_t index) {
   std::uint64_t word = index;
@@ -611,8 +614,7 @@ class Decoder {
   }
 
   void ReadFnuz(std::uint64_t line, std::uint64_t first, std::uint64_t last, char* out) const {
-    const bool is_lowered =
-        lowered_[line / block_lines_ * k_blocks_ + first / block_k_] != 0;
+    const bool is_lowered = lowered_[line / block_lines_ * k_blocks_ + first / block_k_] != 0;
     for (std::uint64_t k = first; k < last; ++k) {
       const std::uint32_t code = LoadCode(line, k);
       out[line * k_ + k] = static_cast<char>(is_lowered ? layer_.fnuz->SameValue(code)
@@ -672,6 +674,24 @@ Plane PlaneOfLines(const Bytes& bytes, int bits, std::uint64_t columns) {
   plane.line.step = columns * static_cast<std::uint64_t>(bits);
   plane.k.step = static_cast<std::uint64_t>(bits);
   return plane;
+}
+
+Plane PlaneOfTiles(const Bytes& bytes, std::uint64_t columns) {
+  constexpr std::uint64_t kTileScales = kTileLines * kTileColumns;
+  Plane plane = PlaneOfLines(bytes, 8, columns);
+  plane.line.step = CeilOfRatio(columns, kTileColumns) * kTileScales * 8;
+  plane.line.per_word = kTileLines;
+  for (std::uint64_t i = 0; i < kTileLines; ++i) {
+    const std::uint64_t place = i % kTileRows * (kTileScales / kTileRows);
+    plane.line.places.push_back(static_cast<std::uint16_t>(place + i / kTileRows * kTileColumns));
+  }
+  plane.k.step = kTileScales * 8;
+  plane.k.per_word = kTileColumns;
+  return plane;
+}
+
+std::vector<std::uint64_t> ShapeOfTiles(std::uint64_t lines, std::uint64_t columns) {
+  return {RoundUp(lines, kTileLines), RoundUp(columns, kTileColumns)};
 }
 
 std::vector<const Plane*> PlanesOf(const Layer& layer) {

@@ -54,6 +54,12 @@ struct Plane {
 // Planes of lines, each of which has its indices of K in order: `columns` in a line.
 Plane PlaneOfLines(const Bytes& bytes, int bits, std::uint64_t columns);
 
+// Scales of a byte each, `columns` a line, in the tiles of 128 x 4 of tcgen05.
+Plane PlaneOfTiles(const Bytes& bytes, std::uint64_t columns);
+
+// The shape, in scales, in which files have such tiles: whole ones.
+std::vector<std::uint64_t> ShapeOfTiles(std::uint64_t lines, std::uint64_t columns);
+
 // Blocks of elements that share a scale. 0: all of that dimension.
 struct BlockShape {
   std::uint64_t lines = 0;

@@ -199,6 +199,7 @@ absl::StatusOr<std::optional<LayerConfig>> ParseLayerConfig(absl::string_view te
     config.packing = *std::move(packing);
   }
   Collect(*said, config);
+  config.is_rotated = name == "sdnq" && said->value("use_hadamard", Json(false)) != false;
   return std::optional<LayerConfig>(std::move(config));
 }
 

@@ -34,6 +34,7 @@ constexpr Naming kNamings[] = {
     {"_packed", "_scale", ""},
     {"_blocks", "_scales", ""},
     {".weight", ".scale_weight", ".weight"},
+    {".weight", ".scale", ".weight"},
     {"._data", "._scale", ""},
 };
 constexpr absl::string_view kCodesOfTorchao = "_qdata";
@@ -83,6 +84,7 @@ struct Sources {
   bool is_blocks = false;
   bool divides = false;
   bool is_of_torchao = false;
+  bool is_of_sdnq = false;  // unless DeepSeek's program converted it: both have X.scale
   std::uint64_t parts = 0;
 };
 
@@ -202,6 +204,30 @@ Made OfBytes(const LayerConfig& config, const Sources& from) {
     }
     layer.zero_points = PlaneOf(from.zero_points, 8, ColumnsOf(from.zero_points.shape));
   }
+  return made;
+}
+
+// SDNQ's uint8: zero points are offsets.
+Made OfUnsignedBytes(const LayerConfig& config, const Sources& from) {
+  Made made{from.codes.shape[0], from.codes.shape[1], {}};
+  Layer& layer = made.layer;
+  layer.type = "SDNQ uint8";
+  layer.element = DataType::kUint8;
+  layer.codes = PlaneOf(from.codes, 8, made.k);
+  ReadFloatScales(config, from.scales, made);
+  if (!layer.why.empty()) return made;
+  const std::string& type = from.scales.type();
+  if (!from.zero_points || type == "F8_E8M0" || from.zero_points.type() != type ||
+      from.zero_points.shape != from.scales.shape) {
+    layer.why =
+        absl::StrCat("its zero_point is ", from.zero_points ? TextOf(from.zero_points) : "missing",
+                     "; codes of U8 with ", TextOf(from.scales),
+                     " in .scale have one of the same type and shape");
+    return made;
+  }
+  const int bits = SizeBits(layer.scale_type);
+  layer.offsets = Offsets{PlaneOf(from.zero_points, bits, ColumnsOf(from.zero_points.shape)),
+                          layer.scale_type, OffsetKind::kAdded};
   return made;
 }
 
@@ -347,6 +373,7 @@ Made MakeLayer(const LayerConfig& config, const Sources& from) {
     return made;
   }
   if (from.is_blocks) return OfBlocks(from);
+  if (from.is_of_sdnq && type == "U8") return OfUnsignedBytes(config, from);
   if (type == "I32") return OfWords(config, from);
   if (type == "F4" || (type == "U8" && IsByteScale(from.scales))) return OfFp4(from);
   if (type == "U8") return OfRowPairs(config, from);
@@ -403,6 +430,7 @@ void Combine(const LayerConfig& config, const Naming& naming, const std::string&
   Sources from;
   from.is_blocks = naming.codes == "_blocks";
   from.is_of_torchao = absl::EndsWith(naming.codes, kCodesOfTorchao);
+  from.is_of_sdnq = naming.scales == ".scale";
   const std::size_t rank = from.is_blocks ? 3 : 2;
   if (codes->shape.size() != rank && codes->shape.size() != rank + 1) return;
   if (!HasSize(codes->shape) || (from.is_blocks && codes->shape.back() != 16)) return;
@@ -441,6 +469,16 @@ void Combine(const LayerConfig& config, const Naming& naming, const std::string&
   std::vector<std::string> planes;
   for (const absl::string_view suffix : {naming.codes, naming.scales}) {
     planes.push_back(absl::StrCat(base, suffix));
+  }
+  if (find(".svd_up") != nullptr && from.is_of_sdnq) {
+    made.layer.why =
+        "a product of svd_up and svd_down is added to it, which is not read; int8-row is closest: "
+        "gemm quantize makes it of the f16 or f32 file";
+  }
+  if (config.is_rotated) {
+    made.layer.why =
+        "its config has use_hadamard, which rotates K, and such weights are not read; int8-row is "
+        "closest: gemm quantize makes it of the f16 or f32 file";
   }
   for (const char* suffix : {"zero_point", "global_scale", "scale_2", "shape", "g_idx"}) {
     planes.push_back(absl::StrCat(base, beside, suffix));
