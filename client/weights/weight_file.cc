@@ -19,6 +19,7 @@
 #include "client/weights/layers/comfy_layers.h"
 #include "client/weights/layers/hqq_layers.h"
 #include "client/weights/layers/layer_config.h"
+#include "client/weights/layers/mlx_layers.h"
 #include "client/weights/layers/packed_layers.h"
 #include "client/weights/layers/quanto_layers.h"
 #include "client/weights/layers/scaled_layers.h"
@@ -156,6 +157,7 @@ std::vector<WeightTensor> CombineLayers(std::vector<WeightTensor> tensors,
   if (config.packing) CombinePackedLayers(*config.packing, by_name);
   CombineBitsandbytesLayers(by_name);
   CombineTorchaoLayers(config.metadata, by_name);
+  CombineMlxLayers(config, by_name);
   CombineComfyLayers(by_name);
   CombineHqqLayers(by_name);
   CombineQuantoLayers(by_name);
@@ -269,7 +271,7 @@ absl::StatusOr<std::vector<WeightTensor>> WithLayers(const std::string& path,
   const bool has_scales = any([](const WeightTensor& tensor) {
     return IsNameOfScales(tensor.name) || IsNameOfBitsandbytes(tensor.name) ||
            IsNameOfTorchao(tensor.name) || IsNameOfHqq(tensor.name) ||
-           IsNameOfQuanto(tensor.name) || IsNameOfComfy(tensor.name);
+           IsNameOfQuanto(tensor.name) || IsNameOfComfy(tensor.name) || IsNameOfMlx(tensor.name);
   });
   if (!has_packed && !has_scales) return std::move(content.tensors);
   absl::StatusOr<LayerConfig> config = FindConfig(FolderOf(path), has_packed);

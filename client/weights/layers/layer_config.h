@@ -29,12 +29,13 @@ struct ConfigFile {
 
 // The first of these that says something counts. Those for packed codes are of AutoGPTQ and AutoAWQ
 // before they wrote config.json, and are for files with their tensors alone.
-inline constexpr std::array<ConfigFile, 5> kConfigFiles = {{
+inline constexpr std::array<ConfigFile, 6> kConfigFiles = {{
     {"config.json", "quantization_config", "", false},
     {"hf_quant_config.json", "quantization", "modelopt", false},
     {"quantize_config.json", "", "gptq", true},
     {"quant_config.json", "", "awq", true},
     {"quantization_config.json", "", "sdnq", false},
+    {"config.json", "quantization", "mlx", false},
 }};
 
 enum class Packing : std::uint8_t { kGptq, kGptqV2, kGptqPlanar, kAwq, kAwqGemv, kAwqGemvFast };

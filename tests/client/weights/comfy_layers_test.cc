@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "base/numbers/float_bits.h"
 #include "base/numbers/quant/elements.h"

@@ -162,5 +162,11 @@ TEST(LayerConfigTest, OldFilesOfGptqAndAwqHaveTheFieldsAlone) {
   EXPECT_EQ(awq.packing->group_size, 64U);
 }
 
+TEST(LayerConfigTest, OldFilesOfMlxHaveAKeyOfTheirOwn) {
+  EXPECT_EQ(Text(Sizes(R"({"quantization":{"group_size":64,"bits":4}})", kConfigFiles[5])),
+            Text(Sizes(R"({"quantization_config":{"group_size":64}})", kConfigFiles[0])));
+  EXPECT_EQ(Sizes(R"({"quantization":{"group_size":64}})", kConfigFiles[5]).blocks.size(), 1U);
+}
+
 }  // namespace
 }  // namespace gemmd::client

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "base/numbers/float_bits.h"
 #include "client/weights/weight_file.h"
 #include "client/weights/weight_form.h"

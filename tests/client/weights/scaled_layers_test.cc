@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/numbers/float_bits.h"
 #include "base/numbers/quant/elements.h"
 #include "base/numbers/quant/small_float.h"
 #include "client/weights/weight_file.h"
