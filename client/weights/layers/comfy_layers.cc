@@ -1,6 +1,8 @@
 #include "client/weights/layers/comfy_layers.h"
 
+#include <algorithm>
 #include <cstdint>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -41,6 +43,18 @@ constexpr Kind kOfTiles[] = {
     {"mxfp8", "ComfyUI MXFP8", "F8_E4M3", DataType::kFp8E4M3, DataType::kE8M0, 32},
 };
 
+bool IsOfLines(absl::string_view format) {
+  return std::find(std::begin(kOfLines), std::end(kOfLines), format) != std::end(kOfLines);
+}
+
+// Null: it is none of these.
+const Kind* FindKind(absl::string_view format) {
+  for (const Kind& kind : kOfTiles) {
+    if (kind.format == format) return &kind;
+  }
+  return nullptr;
+}
+
 absl::Status Wrong(const std::string& why) { return absl::InvalidArgumentError(why); }
 
 // Its format; an error where K is rotated too.
@@ -65,10 +79,18 @@ absl::StatusOr<std::string> FormatOf(const WeightTensor& text) {
   return format.get<std::string>();
 }
 
-// REQUIRES: the codes are of the kind's type and two-dimensional. `shape` is theirs.
+// `shape` is that of the codes, and becomes the matrix's.
 std::string ReadTiles(const Kind& kind, const WeightTensor& codes, const WeightTensor* scales,
                       const WeightTensor* overall, Shape& shape, Layer& layer) {
+  if (codes.type != kind.codes || shape.size() != 2) {
+    return absl::StrCat("its weight is ", codes.type, " of ", ShapeText(shape), "; it must be ",
+                        kind.codes, " of two dimensions");
+  }
   const bool is_nvfp4 = kind.element == DataType::kFp4E2M1;
+  for (const std::uint64_t each : shape) {
+    if (each >= 1 && each <= kMaxDimension) continue;
+    return absl::StrCat("its weight has ", each, "; a dimension is 1 to ", kMaxDimension);
+  }
   if (is_nvfp4) shape[1] *= 2;
   const auto [n, k] = std::pair(shape[0], shape[1]);
   if (k > kMaxDimension || k % kind.block != 0) {
@@ -99,7 +121,6 @@ std::string ReadTiles(const Kind& kind, const WeightTensor& codes, const WeightT
   layer.block = {1, kind.block};
   layer.scale_type = kind.scale;
   layer.scales = PlaneOfTiles(scales->bytes, k / kind.block);
-  FindForm(n, k, layer);
   return "";
 }
 
@@ -114,23 +135,18 @@ void Combine(const std::string& base, TensorsByName& tensors) {
   Shape shape = codes->shape;
   if (!format.ok()) {
     layer.why = std::string(format.status().message());
+  } else if (IsOfLines(*format)) {
+    return;
+  } else if (const Kind* const kind = FindKind(*format)) {
+    layer.type = std::string(kind->name);
+    layer.why = ReadTiles(*kind, *codes, FindTensor(tensors, name + "_scale"),
+                          FindTensor(tensors, name + "_scale_2"), shape, layer);
   } else {
-    for (const absl::string_view each : kOfLines) {
-      if (each == *format) return;
-    }
     layer.why = absl::StrCat("its format in comfy_quant is ", Quoted(*format),
                              ", and float8_e4m3fn, float8_e5m2, int8_tensorwise, nvfp4 and mxfp8 "
                              "are read");
-    for (const Kind& kind : kOfTiles) {
-      if (kind.format != *format) continue;
-      layer.type = std::string(kind.name);
-      layer.why = codes->type != kind.codes || shape.size() != 2
-                      ? absl::StrCat("its weight is ", codes->type, " of ", ShapeText(shape),
-                                     "; it must be ", kind.codes, " of two dimensions")
-                      : ReadTiles(kind, *codes, FindTensor(tensors, name + "_scale"),
-                                  FindTensor(tensors, name + "_scale_2"), shape, layer);
-    }
   }
+  if (layer.why.empty()) FindForm(shape[0], shape[1], layer);
   std::vector<std::string> planes = {name, absl::StrCat(base, kText), name + "_scale",
                                      name + "_scale_2"};
   Replace(planes, name, std::move(shape), std::move(layer), tensors);

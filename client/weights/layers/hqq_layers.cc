@@ -50,10 +50,10 @@ class Planes {
     std::int32_t number = 0;
     std::memcpy(&number, (*tensor)->bytes.view().data(), sizeof number);
     if (number >= least && number <= most) return static_cast<std::uint64_t>(number);
-    return Wrong(absl::StrCat("its ", plane, " is ", number, "; ",
-                              least == most ? absl::StrCat(most, " is read")
-                                            : absl::StrCat("it must be at least ", least),
-                              kClosest));
+    const std::string must = least == most       ? absl::StrCat(most, " is read")
+                             : most == INT32_MAX ? absl::StrCat("it must be at least ", least)
+                                                 : absl::StrCat("it must be ", least, " to ", most);
+    return Wrong(absl::StrCat("its ", plane, " is ", number, "; ", must, kClosest));
   }
 
   // The numbers of "shape".
@@ -162,10 +162,26 @@ void Combine(const std::string& prefix, TensorsByName& tensors) {
   const absl::Status status = ReadLayer(Planes(tensors, prefix), size, layer);
   if (!status.ok()) layer.why = std::string(status.message());
   std::vector<std::string> planes = {codes_name};
-  for (const char* plane :
-       {"scale", "zero", "shape", "nbits", "group_size", "axis", "packing", "unpack_view_dtype",
-        "view_as_float", "compute_dtype", "quant_scale", "quant_zero", "offload_meta",
-        "encoded_state_dict", "stores_quant_config", "channel_wise", "optimize", "round_zero"}) {
+  for (const char* plane : {"scale",
+                            "zero",
+                            "shape",
+                            "nbits",
+                            "group_size",
+                            "axis",
+                            "packing",
+                            "unpack_view_dtype",
+                            "view_as_float",
+                            "compute_dtype",
+                            "quant_scale",
+                            "quant_zero",
+                            "offload_meta",
+                            "encoded_state_dict",
+                            "scale_q",
+                            "zero_q",
+                            "stores_quant_config",
+                            "channel_wise",
+                            "optimize",
+                            "round_zero"}) {
     planes.push_back(absl::StrCat(prefix, ".", plane));
   }
   Replace(planes, name, std::move(size), std::move(layer), tensors);
