@@ -76,8 +76,8 @@ std::string ReadLayer(const WeightTensor& codes, const WeightTensor& scales,
   layer.scale_type = FloatOf(type);
   const int width = SizeBits(layer.scale_type);
   layer.scales = PlaneOfLines(scales.bytes, width, groups);
-  layer.offsets = Offsets{PlaneOfLines(shifts.bytes, width, groups), layer.scale_type,
-                          OffsetKind::kSubtracted};
+  layer.offsets =
+      Offsets{PlaneOfLines(shifts.bytes, width, groups), layer.scale_type, OffsetKind::kSubtracted};
   FindForm(n, k, layer);
   return "";
 }

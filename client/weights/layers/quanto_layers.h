@@ -1,9 +1,9 @@
-// Matrices of safetensors that quanto quantized to 4 or 2 bits: X._data._data and what stands beside
-// it make X. Values; no files.
+// Matrices of safetensors that quanto quantized to 4 or 2 bits: X._data._data and what stands
+// beside it make X. Values; no files.
 //
 //   X._data._data  U8 [R/c, group], of c codes a byte: that of row r < R/c is in the lowest bits,
-//                  those of rows r + R/c and so on in the next ones. A row is a group of K, those of
-//                  a line follow each other
+//                  those of rows r + R/c and so on in the next ones. A row is a group of K, and
+//                  those of a line follow each other
 //   X._scale       F32, F16 or BF16 [R, 1]
 //   X._shift       as the scales: a code is worth code * scale - shift
 //

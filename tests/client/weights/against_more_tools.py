@@ -201,7 +201,7 @@ def compare_all(server, folder):
             numpy.save(unit, numpy.eye(values.shape[1], dtype=numpy.float32))
             code, _, error = server.gemm("matmul", unit, f"{path}:{tensor}", "--transpose-b", "-o", out)
             assert code == 0, f"{name}: {error}"
-            got, expected = numpy.load(out).T, values.detach().numpy().astype(numpy.float32)
+            got, expected = numpy.load(out).T, values.detach().double().numpy().astype(numpy.float32)
             differ = numpy.argwhere(got != expected)
             assert len(differ) == 0, f"{name}: {len(differ)} differ, first at {differ[0]}"
             compared[source.__name__] = compared.get(source.__name__, 0) + 1
