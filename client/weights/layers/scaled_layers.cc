@@ -373,6 +373,14 @@ Made MakeLayer(const LayerConfig& config, const Sources& from) {
     return made;
   }
   if (from.is_blocks) return OfBlocks(from);
+  if (from.is_of_sdnq && type == "I8" && from.scales.type() == "F8_E8M0") {
+    Made made{from.codes.shape[0], from.codes.shape[1], {}};
+    made.layer.type = "I8*F8_E8M0";
+    made.layer.why =
+        "each byte may hold two codes of E2M1, and nothing in the file says whether it does; mxfp4 "
+        "is closest: gemm quantize makes it of the f16 or f32 file";
+    return made;
+  }
   if (from.is_of_sdnq && type == "U8") return OfUnsignedBytes(config, from);
   if (type == "I32") return OfWords(config, from);
   if (type == "F4" || (type == "U8" && IsByteScale(from.scales))) return OfFp4(from);

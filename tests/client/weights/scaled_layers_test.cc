@@ -542,6 +542,10 @@ TEST(ScaledLayersTest, ScalesBesideAWeightAreItsOwn) {
   ExpectMatrix(find(rows), "int8-row", [&codes](std::uint64_t n, std::uint64_t k) {
     return (n == 0 ? 0.5 : 0.25) * static_cast<std::int8_t>(codes[n * 4 + k]);
   });
+  EXPECT_THAT(std::string(FormOf(find({rows[0], Tensor("l.scale", "F8_E8M0", {2, 1}, "\x7f\x7f")}))
+                              .status()
+                              .message()),
+              HasSubstr("each byte may hold two codes of E2M1"));
   std::vector<WeightTensor> offsets = rows;
   offsets[0].type = "U8";
   EXPECT_THAT(std::string(FormOf(find(offsets)).status().message()),
