@@ -22,10 +22,9 @@ constexpr SafetensorsType kTypes[] = {
     {"F8_E5M2", 8, DataType::kFp8E5M2, "", ""},
     {"F8_E4M3", 8, DataType::kFp8E4M3, "", ""},
     {"F8_E8M0", 8, kNone, "", "it is a type of scales, and no matrix is of it"},
-    {"F8_E4M3FNUZ", 8, kNone, "",
-     "its bias is 8, and that of F8_E4M3, the closest, is 7: its codes are worth half as much"},
-    {"F8_E5M2FNUZ", 8, kNone, "",
-     "its bias is 16, and that of F8_E5M2, the closest, is 15: its codes are worth half as much"},
+    // Decoded (fnuz.h).
+    {"F8_E4M3FNUZ", 8, DataType::kF16, "", ""},
+    {"F8_E5M2FNUZ", 8, DataType::kF16, "", ""},
     {"I16", 16, kNone, "", kInteger},
     {"U16", 16, kNone, "", kInteger},
     {"F16", 16, DataType::kF16, "", ""},

@@ -12,7 +12,7 @@ namespace gemmd::client {
 struct SafetensorsType {
   absl::string_view name;
   int bits;
-  std::optional<DataType> element;  // of matrices that servers take as they are
+  std::optional<DataType> element;  // of matrices that servers take
   absl::string_view format;         // else the quantized format of the same values, if any
   absl::string_view why;            // else why there is none, and what is closest
 };

@@ -16,9 +16,12 @@
 #include "client/quantized/safetensors.h"
 #include "client/weights/gguf/gguf.h"
 #include "client/weights/layers/bitsandbytes_layers.h"
+#include "client/weights/layers/comfy_layers.h"
 #include "client/weights/layers/hqq_layers.h"
 #include "client/weights/layers/layer_config.h"
+#include "client/weights/layers/mlx_layers.h"
 #include "client/weights/layers/packed_layers.h"
+#include "client/weights/layers/quanto_layers.h"
 #include "client/weights/layers/scaled_layers.h"
 #include "client/weights/layers/torchao_layers.h"
 #include "client/weights/npz.h"
@@ -154,7 +157,10 @@ std::vector<WeightTensor> CombineLayers(std::vector<WeightTensor> tensors,
   if (config.packing) CombinePackedLayers(*config.packing, by_name);
   CombineBitsandbytesLayers(by_name);
   CombineTorchaoLayers(config.metadata, by_name);
+  CombineMlxLayers(config, by_name);
+  CombineComfyLayers(by_name);
   CombineHqqLayers(by_name);
+  CombineQuantoLayers(by_name);
   CombineScaledLayers(config, by_name);
   tensors.clear();
   for (auto& [name, tensor] : by_name) tensors.push_back(std::move(tensor));
@@ -242,7 +248,7 @@ absl::StatusOr<std::optional<std::string>> ReadConfig(const std::string& path) {
 // Reads the first file that speaks of layers; a default where none does.
 absl::StatusOr<LayerConfig> FindConfig(const std::string& folder, bool has_packed) {
   for (const ConfigFile& each : kConfigFiles) {
-    if (each.section.empty() && !has_packed) continue;
+    if (each.is_for_packed && !has_packed) continue;
     const std::string path = absl::StrCat(folder, each.name);
     const absl::StatusOr<std::optional<std::string>> text = ReadConfig(path);
     if (!text.ok()) return text.status();
@@ -264,7 +270,8 @@ absl::StatusOr<std::vector<WeightTensor>> WithLayers(const std::string& path,
       any([](const WeightTensor& tensor) { return absl::EndsWith(tensor.name, ".qweight"); });
   const bool has_scales = any([](const WeightTensor& tensor) {
     return IsNameOfScales(tensor.name) || IsNameOfBitsandbytes(tensor.name) ||
-           IsNameOfTorchao(tensor.name) || IsNameOfHqq(tensor.name);
+           IsNameOfTorchao(tensor.name) || IsNameOfHqq(tensor.name) ||
+           IsNameOfQuanto(tensor.name) || IsNameOfComfy(tensor.name) || IsNameOfMlx(tensor.name);
   });
   if (!has_packed && !has_scales) return std::move(content.tensors);
   absl::StatusOr<LayerConfig> config = FindConfig(FolderOf(path), has_packed);

@@ -1,7 +1,7 @@
 // Files of weights as other programs write them. A file's bytes say what it is: safetensors, the
 // index of safetensors shards, GGUF, .npz or ONNX. Tensors of safetensors may make layers, as their
-// names, a config.json beside them and the file's metadata say (packed_layers.h, scaled_layers.h,
-// bitsandbytes_layers.h, torchao_layers.h), and those of ONNX, as its nodes say (onnx_layers.h).
+// names, a config.json beside them and the file's metadata say (layers/), and those of ONNX, as its
+// nodes say (onnx_layers.h).
 //
 // A file is believed about nothing: each tensor's type, shape and bytes must agree, lie whole
 // within the file and not within another's. Errors begin with the path of the file that is wrong

@@ -1,12 +1,16 @@
 #include "client/weights/weight_form.h"
 
+#include <cstdint>
+#include <cstring>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/text/quoted.h"
 #include "client/bytes.h"
 #include "client/names.h"
+#include "client/weights/fnuz.h"
 #include "client/weights/gguf/gguf_blocks.h"
 #include "client/weights/gguf/gguf_types.h"
 #include "client/weights/layers/layer.h"
@@ -83,6 +87,19 @@ QuantizedArray UnscaledOf(const WeightForm& form, Bytes codes) {
   return array;
 }
 
+// Codes of FNUZ as F16.
+Bytes DecodeFnuz(const Fnuz& fnuz, absl::string_view codes) {
+  std::vector<std::uint16_t> values(256);
+  for (std::uint32_t code = 0; code < values.size(); ++code) values[code] = fnuz.F16Of(code);
+  const std::size_t size = codes.size() * sizeof(std::uint16_t);
+  Buffer buffer = Buffer::Allocate(size);
+  for (std::size_t i = 0; i < codes.size(); ++i) {
+    std::memcpy(buffer.data() + i * sizeof(std::uint16_t),
+                &values[static_cast<std::uint8_t>(codes[i])], sizeof(std::uint16_t));
+  }
+  return std::move(buffer).Freeze(size);
+}
+
 }  // namespace
 
 absl::StatusOr<WeightForm> FormOf(const WeightTensor& tensor) {
@@ -107,7 +124,9 @@ absl::StatusOr<WeightForm> FormOf(const WeightTensor& tensor) {
   form.columns = tensor.shape[dimensions - 1];
   if (form.element) {
     form.name = OptionName(Name(*form.element));
-    form.size_bytes = tensor.bytes.view().size();
+    const auto element_bytes = static_cast<std::uint64_t>(SizeBits(*form.element) / 8);
+    form.size_bytes = form.rows * form.columns * element_bytes;
+    if (form.parts != 0) form.size_bytes *= form.parts;
     return form;
   }
   form.name = std::string(of_type->format);
@@ -139,6 +158,7 @@ absl::StatusOr<WeightOperand> OperandOf(const WeightTensor& tensor) {
     return WeightOperand(*std::move(array));
   }
   Bytes bytes = tensor.bytes;
+  if (const Fnuz* const fnuz = FindFnuz(tensor.type)) bytes = DecodeFnuz(*fnuz, bytes.view());
   const auto address = reinterpret_cast<std::uintptr_t>(bytes.view().data());
   const auto element_bytes = static_cast<std::uintptr_t>(SizeBits(*form->element) / 8);
   // Headers of safetensors may have any length, and code that reads elements needs them aligned.

@@ -33,8 +33,8 @@ absl::StatusOr<WeightForm> FormOf(const WeightTensor& tensor);
 
 using WeightOperand = std::variant<Matrix, QuantizedArray>;
 
-// Shares the bytes of a matrix. INVALID_ARGUMENT: as FormOf(), or it is a stack, or a block has no
-// form.
+// Shares the bytes of a matrix, but for those of FNUZ, which are decoded. INVALID_ARGUMENT: as
+// FormOf(), or it is a stack, or a block has no form.
 absl::StatusOr<WeightOperand> OperandOf(const WeightTensor& tensor);
 
 }  // namespace gemmd::client

@@ -16,6 +16,14 @@ GGUF_TYPES = [(0, 1, 4), (1, 1, 2), (2, 32, 18), (3, 32, 20), (6, 32, 22), (8, 3
               (40, 64, 36), (41, 128, 18)]
 DTYPES = {"BOOL": 8, "F4": 4, "F6_E2M3": 6, "U8": 8, "I8": 8, "F8_E5M2": 8, "F8_E4M3": 8, "F8_E8M0": 8,
           "F8_E4M3FNUZ": 8, "I16": 16, "F16": 16, "BF16": 16, "I32": 32, "F32": 32, "C64": 64, "F64": 64}
+# The tables of bitsandbytes, which its readers compare.
+BITSANDBYTES = {
+    "nf4": [-1.0, -0.6961928009986877, -0.5250730514526367, -0.39491748809814453, -0.28444138169288635,
+            -0.18477343022823334, -0.09105003625154495, 0.0, 0.07958029955625534, 0.16093020141124725,
+            0.24611230194568634, 0.33791524171829224, 0.44070982933044434, 0.5626170039176941, 0.7229568362236023, 1.0],
+    "fp4": [0.0, 0.0052083334885537624, 0.6666666865348816, 1.0, 0.3333333432674408, 0.5, 0.1666666716337204, 0.25,
+            0.0, -0.0052083334885537624, -0.6666666865348816, -1.0, -0.3333333432674408, -0.5, -0.1666666716337204,
+            -0.25]}
 
 
 def text(value):
@@ -161,11 +169,15 @@ def main(folder):
     halves = bytes(range(64))
     files["gptq_3"] = safetensors([("l.qweight", "I32", [6, 32], bytes(range(256)) * 3),
                                    ("l.qzeros", "I32", [2, 3], bytes(24)), ("l.scales", "F16", [2, 32], scales * 4)], {})
+    files["gptq_7"] = safetensors([("l.qweight", "I32", [14, 32], bytes(range(256)) * 7),
+                                   ("l.qzeros", "I32", [2, 7], bytes(56)), ("l.scales", "F16", [2, 32], scales * 4)], {})
     files["awq_gemv_fast"] = safetensors([("l.qweight", "I16", [2, 64], bytes(range(256))),
                                           ("l.qzeros", "F16", [32, 8], bytes(range(64)) * 8),
                                           ("l.scales", "F16", [32, 8], bytes(range(64)) * 8)], {})
     for name, tensors in {
             "fp8_blocks": [("w", "F8_E4M3", [2, 130], bytes(range(130)) * 2), ("w_scale_inv", "F32", [1, 2], ones[:8])],
+            "fnuz": [("w", "F8_E4M3FNUZ", [2, 130], bytes(range(130)) + bytes(range(126, 256))),
+                     ("w_scale", "F32", [2], ones[:8])],
             "fp8_rows": [("w", "F8_E4M3", [8, 8], halves), ("w_scale", "BF16", [8, 1], ones[:16])],
             "fp8_stack": [("w", "F8_E5M2", [2, 4, 8], halves), ("w_scale", "F32", [2], ones[:8])],
             "mxfp8": [("w", "F8_E4M3", [2, 32], halves), ("w_scale", "U8", [2, 1], b"\x7f\xff")],
@@ -178,6 +190,14 @@ def main(folder):
                                ("w_shape", "I64", [2], struct.pack("<2q", 2, 64)),
                                ("w_zero_point", "I32", [1, 2], ones[:8])],
             "torchao": [("0._weight_qdata", "I8", [8, 8], halves), ("0._weight_scale", "F32", [8, 1], ones)],
+            "mlx": [("l.weight", "U32", [2, 8], halves), ("l.scales", "F16", [2, 2], scales[:8]),
+                    ("l.biases", "F16", [2, 2], scales[:8])],
+            "mlx_mxfp4": [("l.weight", "U32", [2, 8], halves), ("l.scales", "U8", [2, 2], b"abcd")],
+            "comfy_nvfp4": [("l.comfy_quant", "U8", [18], b'{"format":"nvfp4"}'), ("l.weight", "U8", [2, 32], halves),
+                            ("l.weight_scale", "F8_E4M3", [128, 4], bytes(range(64)) * 8),
+                            ("l.weight_scale_2", "F32", [], ones[:4])],
+            "sdnq": [("l.weight", "U8", [8, 8], halves), ("l.scale", "F32", [8, 1], ones),
+                     ("l.zero_point", "F32", [8, 1], ones)],
             "comfy": [("l.weight", "F8_E4M3", [8, 8], halves), ("l.scale_weight", "F32", [], ones[:4])]}.items():
         files[name] = safetensors(tensors, {})
     for name, kind, said, tensors in (
@@ -191,11 +211,29 @@ def main(folder):
              [("qdata", "I8", [2, 32], halves), ("scale", "BF16", [2, 2], ones[:8]), ("zero_point", "BF16", [2, 2], ones[:8])])):
         files[name] = safetensors([(f"0._weight_{plane}", *rest) for plane, *rest in tensors],
                                   {"0.weight": json.dumps({"_type": kind, "_data": said})})
-    files["hqq"] = safetensors([("l.W_q", "U8", [2, 32], halves), ("l.scale", "BF16", [4, 1], ones[:8]),
-                                ("l.zero", "BF16", [4, 1], ones[:8]), ("l.shape", "I64", [2], struct.pack("<2q", 2, 64)),
-                                *[(f"l.{name}", "I32", [], struct.pack("<i", number))
-                                  for name, number in (("nbits", 4), ("group_size", 32), ("axis", 1))],
-                                ("l.packing", "U8", [7], b"4bit_u8")], {})
+    for bits, n in ((1, 8), (2, 4), (4, 2), (8, 1)):
+        files[f"hqq_{bits}"] = safetensors(
+            [("l.W_q", "U8", [2, 32], halves), ("l.scale", "BF16", [2 * n, 1], ones[:4 * n]),
+             ("l.zero", "BF16", [2 * n, 1], ones[:4 * n]), ("l.shape", "I64", [2], struct.pack("<2q", n, 64)),
+             *[(f"l.{name}", "I32", [], struct.pack("<i", number))
+               for name, number in (("nbits", bits), ("group_size", 32), ("axis", 1))],
+             ("l.packing", "U8", [7], b"%dbit_u8" % bits)], {})
+    for bits, n in ((2, 4), (4, 2)):
+        files[f"quanto_{bits}"] = safetensors(
+            [("l.weight._data._data", "U8", [2, 32], halves), ("l.weight._scale", "F16", [2 * n, 1], scales[:4 * n]),
+             ("l.weight._shift", "F16", [2 * n, 1], scales[:4 * n]), ("l.bias", "F32", [n], ones[:4 * n])], {})
+    nested = [("w.nested_absmax", "F32", [1], ones[:4]), ("w.nested_quant_map", "F32", [256], ones * 32)]
+    for kind, table in BITSANDBYTES.items():
+        state = {"quant_type": kind, "blocksize": 64, "dtype": "float32", "shape": [2, 64]}
+        more = {"nested_blocksize": 256, "nested_dtype": "float32", "nested_offset": 0.5}
+        for name, absmax, said, planes in (("plain", ("F32", ones[:8]), {}, []), ("nested", ("U8", b"ab"), more, nested)):
+            text_of_state = json.dumps({**state, **said}).encode()
+            files[f"bitsandbytes_{kind}_{name}"] = safetensors(
+                [("w", "U8", [64, 1], halves), ("w.absmax", absmax[0], [2], absmax[1]),
+                 ("w.quant_map", "F32", [16], struct.pack("<16f", *table)), *planes,
+                 (f"w.quant_state.bitsandbytes__{kind}", "U8", [len(text_of_state)], text_of_state)], {})
+    files["bitsandbytes_int8"] = safetensors([("l.weight", "I8", [8, 8], halves), ("l.SCB", "F32", [8], ones),
+                                              ("l.weight_format", "U8", [], b"\0")], {})
     files["config_groups"] = json.dumps({"quantization_config": {
         "quant_method": "compressed-tensors", "config_groups": {"group_0": {"weights": {
             "num_bits": 4, "group_size": 32, "block_structure": [128, 128]}}}}}).encode()

@@ -16,6 +16,7 @@
 #include "absl/strings/string_view.h"
 #include "client/bytes.h"
 #include "client/quantized/quantized_array.h"
+#include "client/weights/fnuz.h"
 #include "client/weights/layers/layer.h"
 #include "client/weights/layers/layer_config.h"
 #include "client/weights/npz.h"
@@ -48,8 +49,9 @@ void CheckOperand(const WeightTensor& tensor) {
   const auto operand = OperandOf(tensor);
   if (!operand.ok()) return CheckRefusal(operand.status());
   if (const auto* matrix = std::get_if<gemmd::client::Matrix>(&*operand)) {
-    if (!form->element || matrix->bytes() != tensor.bytes.view()) std::abort();
-    if (matrix->bytes().size() != form->size_bytes) std::abort();
+    if (!form->element || matrix->bytes().size() != form->size_bytes) std::abort();
+    const bool is_decoded = gemmd::client::FindFnuz(tensor.type) != nullptr;
+    if (!is_decoded && matrix->bytes() != tensor.bytes.view()) std::abort();
     return;
   }
   const auto& array = std::get<gemmd::client::QuantizedArray>(*operand);
@@ -113,10 +115,10 @@ void CheckLayersOf(const std::vector<WeightTensor>& tensors,
 void CheckLayers(const std::vector<WeightTensor>& tensors,
                  const gemmd::client::FileMetadata& metadata) {
   using gemmd::client::Packing;
-  for (const auto packing : {Packing::kGptq, Packing::kGptqV2, Packing::kAwq, Packing::kAwqGemv,
-                             Packing::kAwqGemvFast}) {
+  for (const auto packing : {Packing::kGptq, Packing::kGptqV2, Packing::kGptqPlanar, Packing::kAwq,
+                             Packing::kAwqGemv, Packing::kAwqGemvFast}) {
     for (const std::uint64_t group_size : {0, 32, 128}) {
-      for (const std::uint64_t bits : {2, 3, 4, 8}) {
+      for (const std::uint64_t bits : {2, 3, 4, 7, 8}) {
         gemmd::client::LayerConfig config;
         config.packing = gemmd::client::PackingConfig{packing, bits, group_size, ""};
         CheckLayersOf(tensors, config);

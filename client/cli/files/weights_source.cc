@@ -140,7 +140,9 @@ Outcome ListWeights(const std::string& path, const std::string& prefix, WeightsN
   for (const client::WeightTensor& tensor : file->tensors()) {
     if (!absl::StartsWith(tensor.name, prefix)) continue;
     const absl::StatusOr<client::WeightForm> form = FormOf(tensor);
-    const std::uint64_t read_bytes = form.ok() && form->element ? 0 : FileBytes(tensor);
+    const std::uint64_t file_bytes = FileBytes(tensor);
+    const bool is_shared = form.ok() && form->element && form->size_bytes == file_bytes;
+    const std::uint64_t read_bytes = is_shared ? 0 : file_bytes;
     if (!form.ok()) {
       names.refused.emplace_back(tensor.name, std::string(form.status().message()));
     } else if (form->parts > kMostPutOfAStack) {

@@ -50,10 +50,10 @@ class Planes {
     std::int32_t number = 0;
     std::memcpy(&number, (*tensor)->bytes.view().data(), sizeof number);
     if (number >= least && number <= most) return static_cast<std::uint64_t>(number);
-    return Wrong(absl::StrCat("its ", plane, " is ", number, "; ",
-                              least == most ? absl::StrCat(most, " is read")
-                                            : absl::StrCat("it must be at least ", least),
-                              kClosest));
+    const std::string must = least == most       ? absl::StrCat(most, " is read")
+                             : most == INT32_MAX ? absl::StrCat("it must be at least ", least)
+                                                 : absl::StrCat("it must be ", least, " to ", most);
+    return Wrong(absl::StrCat("its ", plane, " is ", number, "; ", must, kClosest));
   }
 
   // The numbers of "shape".
@@ -74,13 +74,40 @@ class Planes {
   const std::string& prefix_;
 };
 
-absl::Status CheckPacking(const Planes& planes) {
-  constexpr absl::string_view kRead = "4bit_u8";
-  const absl::StatusOr<const WeightTensor*> packing = planes.Find("packing", "U8", {kRead.size()});
+absl::Status CheckPacking(const Planes& planes, std::uint64_t bits) {
+  const std::string read = absl::StrCat(bits, "bit_u8");
+  const absl::StatusOr<const WeightTensor*> packing = planes.Find("packing", "U8", {read.size()});
   if (!packing.ok()) return packing.status();
   const absl::string_view text = (*packing)->bytes.view();
-  if (text == kRead) return absl::OkStatus();
-  return Wrong(absl::StrCat("its packing is ", Quoted(text), ", and ", kRead, " is read"));
+  if (text == read) return absl::OkStatus();
+  return Wrong(absl::StrCat("its packing is ", Quoted(text), ", and ", read, " is read"));
+}
+
+absl::StatusOr<DataType> TypeOfScales(const WeightTensor* scales) {
+  if (scales == nullptr) {
+    return Wrong(
+        absl::StrCat("its scale is missing: scales that are quantized are not read", kClosest));
+  }
+  if (scales->type == "F16") return DataType::kF16;
+  if (scales->type == "BF16") return DataType::kBf16;
+  if (scales->type == "F32") return DataType::kF32;
+  return Wrong(absl::StrCat("its scale is ", scales->type, "; it must be F16, BF16 or F32"));
+}
+
+// Codes of a byte each lie as they are; else the n / c lines of places that are c apart share
+// bytes, the first in the highest bits.
+Plane CodesOf(const Bytes& bytes, int bits, std::uint64_t n, std::uint64_t k) {
+  Plane codes = PlaneOfLines(bytes, bits, k);
+  codes.line.step = k * 8;
+  codes.k.step = 8;
+  const std::uint64_t in_byte = 8 / static_cast<std::uint64_t>(bits);
+  if (in_byte == 1) return codes;
+  codes.line.per_word = in_byte;
+  codes.line.words = n / in_byte;
+  for (std::uint64_t i = in_byte; i-- > 0;) {
+    codes.line.places.push_back(static_cast<std::uint16_t>(i));
+  }
+  return codes;
 }
 
 absl::Status ReadLayer(const Planes& planes, Shape& size, Layer& layer) {
@@ -88,44 +115,39 @@ absl::Status ReadLayer(const Planes& planes, Shape& size, Layer& layer) {
   if (!said.ok()) return said.status();
   size = *said;
   const auto [n, k] = std::pair(size[0], size[1]);
-  const absl::StatusOr<std::uint64_t> bits = planes.Number("nbits", 4, 4);
+  const absl::StatusOr<std::uint64_t> bits = planes.Number("nbits", 1, 8);
   if (!bits.ok()) return bits.status();
+  if (*bits != 1 && *bits != 2 && *bits != 4 && *bits != 8) {
+    return Wrong(absl::StrCat("its nbits is ", *bits, "; 1, 2, 4 and 8 are read", kClosest));
+  }
   const absl::StatusOr<std::uint64_t> axis = planes.Number("axis", 1, 1);
   if (!axis.ok()) return axis.status();
   const absl::StatusOr<std::uint64_t> group = planes.Number("group_size", 1, INT32_MAX);
   if (!group.ok()) return group.status();
-  if (absl::Status s = CheckPacking(planes); !s.ok()) return s;
-  if (k % *group != 0 || n % 2 != 0) {
+  if (absl::Status s = CheckPacking(planes, *bits); !s.ok()) return s;
+  const std::uint64_t in_byte = 8 / *bits;
+  if (k % *group != 0 || n % in_byte != 0) {
     return Wrong(absl::StrCat("its shape is ", ShapeText(size), ", and its groups have ", *group,
-                              ": N must be even, and K a multiple of that", kClosest));
+                              ": N must be a multiple of ", in_byte, ", and K of that", kClosest));
   }
   const std::uint64_t groups = k / *group;
-  const auto codes = planes.Find("W_q", "U8", {n / 2 * groups, *group});
+  const auto codes = planes.Find("W_q", "U8", {n / in_byte * groups, *group});
   if (!codes.ok()) return codes.status();
-  const WeightTensor* const any = planes.Find("scale");
-  if (any != nullptr && any->type == "F32") {
-    return Wrong(
-        absl::StrCat("its scale is F32, by which f32 has no zero point times scale; F16 "
-                     "and BF16 are read",
-                     kClosest));
-  }
-  const char* const type = any != nullptr && any->type == "BF16" ? "BF16" : "F16";
-  const auto scales = planes.Find("scale", type, {n * groups, 1});
-  if (!scales.ok()) return scales.status();
-  const auto zeros = planes.Find("zero", type, {n * groups, 1});
+  const WeightTensor* const scales = planes.Find("scale");
+  const absl::StatusOr<DataType> type = TypeOfScales(scales);
+  if (!type.ok()) return type.status();
+  const std::string why = WhyNotOf("scale", *scales, scales->type, {n * groups, 1});
+  if (!why.empty()) return Wrong(why);
+  const auto zeros = planes.Find("zero", scales->type, {n * groups, 1});
   if (!zeros.ok()) return zeros.status();
-  layer.element = DataType::kUint4;
-  layer.codes = PlaneOfLines((*codes)->bytes, 4, 0);
-  layer.codes.line.step = k * 8;
-  layer.codes.line.per_word = 2;
-  layer.codes.line.words = n / 2;
-  layer.codes.line.places = {1, 0};
-  layer.codes.k.step = 8;
+  layer.element = *bits == 8 ? DataType::kUint8 : DataType::kUint4;
+  layer.codes = CodesOf((*codes)->bytes, static_cast<int>(*bits), n, k);
   layer.block = {1, *group};
-  layer.scale_type = any->type == "BF16" ? DataType::kBf16 : DataType::kF16;
-  layer.scales = PlaneOfLines((*scales)->bytes, 16, groups);
+  layer.scale_type = *type;
+  const int width = SizeBits(*type);
+  layer.scales = PlaneOfLines(scales->bytes, width, groups);
   layer.offsets =
-      Offsets{PlaneOfLines((*zeros)->bytes, 16, groups), layer.scale_type, OffsetKind::kZeroPoints};
+      Offsets{PlaneOfLines((*zeros)->bytes, width, groups), *type, OffsetKind::kZeroPoints};
   FindForm(n, k, layer);
   return absl::OkStatus();
 }
@@ -140,10 +162,26 @@ void Combine(const std::string& prefix, TensorsByName& tensors) {
   const absl::Status status = ReadLayer(Planes(tensors, prefix), size, layer);
   if (!status.ok()) layer.why = std::string(status.message());
   std::vector<std::string> planes = {codes_name};
-  for (const char* plane :
-       {"scale", "zero", "shape", "nbits", "group_size", "axis", "packing", "unpack_view_dtype",
-        "view_as_float", "compute_dtype", "quant_scale", "quant_zero", "offload_meta",
-        "encoded_state_dict", "stores_quant_config", "channel_wise", "optimize", "round_zero"}) {
+  for (const char* plane : {"scale",
+                            "zero",
+                            "shape",
+                            "nbits",
+                            "group_size",
+                            "axis",
+                            "packing",
+                            "unpack_view_dtype",
+                            "view_as_float",
+                            "compute_dtype",
+                            "quant_scale",
+                            "quant_zero",
+                            "offload_meta",
+                            "encoded_state_dict",
+                            "scale_q",
+                            "zero_q",
+                            "stores_quant_config",
+                            "channel_wise",
+                            "optimize",
+                            "round_zero"}) {
     planes.push_back(absl::StrCat(prefix, ".", plane));
   }
   Replace(planes, name, std::move(size), std::move(layer), tensors);

@@ -1,17 +1,18 @@
-// Matrices of safetensors that HQQ quantized to 4 bits along K: X.W_q and what stands beside it
-// make X.weight. Values; no files.
+// Matrices of safetensors that HQQ quantized to 1, 2, 4 or 8 bits along K: X.W_q and what stands
+// beside it make X.weight. Values; no files.
 //
-//   X.W_q        U8 [N/2 * K/group, group]: the code of line n < N/2 is in the high half of a byte,
-//                that of line n + N/2 in the low half
-//   X.scale      F16 or BF16 [N * K/group, 1], line by line
+//   X.W_q        U8 [N/c * K/group, group], of c codes a byte: that of line n < N/c is in the
+//                highest bits, those of lines n + N/c and so on in the next ones
+//   X.scale      F16, BF16 or F32 [N * K/group, 1], line by line
 //   X.zero       zero points, as the scales: a code is worth (code - zero) * scale
 //   X.shape      I64 [2], N and K
 //   X.nbits, X.group_size, X.axis
 //                I32, of which the last is 1: groups lie along K
-//   X.packing    U8, the text "4bit_u8"
+//   X.packing    U8, a text: "4bit_u8" of 4 bits
 //
-// Zero points are no whole numbers, so that they become offsets, -(zero * scale), which f32 has.
-// HQQ itself rounds each step to its type of scales.
+// Zero points are no whole numbers, so that they become offsets, -(zero * scale), which f32 has;
+// products of F32 are rounded to it. Groups along N (`axis` 0) have another scale for each k, which
+// no block along K has. HQQ itself rounds each step to its type of scales.
 //
 // Source: hqq 0.2.8.post1, core/quantize.py and core/bitpack.py.
 #pragma once

@@ -27,6 +27,9 @@ constexpr std::uint64_t kPartBits = 32;  // of words that lie in parts
 constexpr std::uint64_t kWordBits = 32;
 constexpr std::uint64_t kPartLines = 64;  // that one thread decodes at a time
 constexpr std::uint32_t kE4M3Magnitude = 0x7f;
+constexpr std::uint64_t kTileLines = 128;
+constexpr std::uint64_t kTileColumns = 4;
+constexpr std::uint64_t kTileRows = 32;  // of 16 scales
 
 std::uint64_t BitsAlong(const Axis& axis, int bits, std::uint64_t index) {
   std::uint64_t word = index;
@@ -93,6 +96,22 @@ float ScaleOf(DataType type, std::uint32_t code) {
   }
 }
 
+// The number at `index` of an axis that has pieces; `begin`, in bits, is its place along the other.
+std::uint32_t LoadFromPieces(const Plane& plane, const Axis& axis, std::uint64_t begin,
+                             std::uint64_t index) {
+  const std::uint64_t word = begin + axis.step * (index / axis.per_word);
+  std::uint32_t code = 0;
+  int above = 0;
+  for (const std::uint8_t bits : axis.pieces) {
+    const std::uint64_t in_word =
+        kPartBits * static_cast<std::uint64_t>(above) + index % axis.per_word * bits;
+    const std::uint64_t at = word + axis.part_step * (in_word / kPartBits) + in_word % kPartBits;
+    code |= LoadBits(BytesOf(plane), at, bits) << above;
+    above += bits;
+  }
+  return code;
+}
+
 // Returns whether indices along K follow each other without gaps.
 bool IsDense(const Plane& plane) {
   return plane.k.per_word == 1 && plane.k.step == static_cast<std::uint64_t>(plane.bits);
@@ -152,6 +171,7 @@ class Decoder {
     Buffer zeros = Buffer::Allocate(zero_bytes);
     Buffer offsets = Buffer::Allocate(offset_bytes);
     flipped_.resize(blocks);
+    lowered_.resize(layer_.fnuz == nullptr ? 0 : blocks);
     absl::Status status = ForEachPart(line_blocks_, [&](const Part& part) {
       return ReadScales(part, {scales.data(), zeros.data(), offsets.data()});
     });
@@ -263,21 +283,27 @@ class Decoder {
     const Plane* plane = nullptr;
     std::uint64_t at[kPartLines] = {};
 
+    // Where lines have pieces, indices instead of bits.
+    bool are_indices() const { return plane != nullptr && !plane->line.pieces.empty(); }
     std::uint64_t AtK(std::uint64_t index) const {
-      return plane == nullptr ? 0 : BitsAlong(plane->k, plane->bits, index);
+      if (plane == nullptr || are_indices()) return index;
+      return BitsAlong(plane->k, plane->bits, index);
     }
     std::uint32_t Load(std::uint64_t line, std::uint64_t at_k) const {
+      if (are_indices()) return plane->Load(at[line], at_k);
       return plane == nullptr ? 0 : LoadAt(*plane, at[line] + at_k);
     }
   };
 
-  // REQUIRES: words of the plane have no parts, as those of codes alone have.
+  // REQUIRES: words of the plane have no parts, as those of codes alone have, but where they have
+  // pieces.
   LinesOfBlocks FindLines(const Plane* plane, const Part& part) const {
     LinesOfBlocks lines;
     lines.plane = plane;
     for (std::uint64_t i = 0; plane != nullptr && i < part.last - part.first; ++i) {
       const std::uint64_t line = (part.first + i) * block_lines_;
-      lines.at[i] = BitsAlong(plane->line, plane->bits, IndexOf(line, layer_.block.lines));
+      const std::uint64_t index = IndexOf(line, layer_.block.lines);
+      lines.at[i] = lines.are_indices() ? index : BitsAlong(plane->line, plane->bits, index);
     }
     return lines;
   }
@@ -314,17 +340,50 @@ class Decoder {
     if (!std::isfinite(value)) {
       return Refuse(line, k, absl::StrCat("its scale is ", value, "; it must be finite"));
     }
+    if (layer_.fnuz != nullptr) {
+      if (absl::Status s = ReadFnuzScale(line, k, to, value); !s.ok()) return s;
+      code = BitsOf(value);
+    }
     if (std::signbit(value) && format_.scaling.type == DataType::kFp8E4M3) {
       flipped_[to] = 1;
       code &= kE4M3Magnitude;
     }
-    StoreScale(layer_.scale_type, code, value, to, out.scales);
+    StoreScale(layer_.fnuz == nullptr ? layer_.scale_type : DataType::kF32, code, value, to,
+               out.scales);
     absl::Status status = absl::OkStatus();
     if (layer_.zero_points) status = ReadZeroPoint(line, k, stored.zero_point, out.zeros + to);
     if (layer_.offsets && status.ok()) {
       status = ReadOffset(line, k, stored.offset, value, to, out.offsets);
     }
     return status;
+  }
+
+  // Codes of FNUZ are kept, and the scale halved, where none is too large for the element's type;
+  // else the block gets the codes of the same values, which the smallest odd ones lack.
+  absl::Status ReadFnuzScale(std::uint64_t line, std::uint64_t k, std::uint64_t to, float& scale) {
+    const std::uint64_t last = std::min(k_, k + block_k_);
+    bool has_top = false;
+    bool has_small = false;
+    for (std::uint64_t i = k; i < last; ++i) {
+      const std::uint32_t code = LoadCode(line, i);
+      has_top = has_top || layer_.fnuz->IsTop(code);
+      has_small = has_small || !layer_.fnuz->HasValueIn(code);
+    }
+    if (has_top && has_small) {
+      return Refuse(line, k,
+                    absl::StrCat("it has codes of ", layer_.fnuz->name, " that are too large for ",
+                                 Name(layer_.element),
+                                 " and others that are too small; gemm quantize makes it of the "
+                                 "f16 or f32 file"));
+    }
+    lowered_[to] = has_top ? 1 : 0;
+    if (has_top) return absl::OkStatus();
+    const float half = scale / 2;
+    if (half * 2 != scale) {
+      return Refuse(line, k, absl::StrCat("its scale is ", scale, ", half of which has no f32"));
+    }
+    scale = half;
+    return absl::OkStatus();
   }
 
   absl::Status ReadZeroPoint(std::uint64_t line, std::uint64_t k, std::uint32_t stored,
@@ -341,7 +400,7 @@ class Decoder {
   }
 
   // In binary64, which has every product of two f32, and of a difference enough to see whether f32
-  // has it.
+  // has it. Products by scales of F32 are rounded once, those by others are exact.
   absl::Status ReadOffset(std::uint64_t line, std::uint64_t k, std::uint32_t stored, float scale,
                           std::uint64_t to, char* offsets) const {
     const Offsets& from = *layer_.offsets;
@@ -349,7 +408,10 @@ class Decoder {
     if (!std::isfinite(offset)) {
       return Refuse(line, k, absl::StrCat("its offset is ", offset, "; it must be finite"));
     }
+    if (from.kind == OffsetKind::kSubtracted) offset = -offset;
     if (from.kind == OffsetKind::kZeroPoints) offset *= -static_cast<double>(scale);
+    if (from.type == DataType::kF32) offset = static_cast<float>(offset);
+    if (!std::isfinite(offset)) return Refuse(line, k, "its zero point times scale has no f32");
     const double less = from.kind == OffsetKind::kOfSigned ? 8 * static_cast<double>(scale) : 0;
     const auto value = static_cast<float>(offset - less);
     // A rounded difference does not give back both of its numbers.
@@ -392,8 +454,8 @@ class Decoder {
 
   bool LieAsTheyAre() const {
     const Plane& codes = layer_.codes;
-    return codes.bits == out_bits_ && layer_.flip == 0 && layer_.k_order == nullptr &&
-           IsDense(codes) && codes.line.per_word == 1 &&
+    return codes.bits == out_bits_ && layer_.flip == 0 && layer_.fnuz == nullptr &&
+           layer_.k_order == nullptr && IsDense(codes) && codes.line.per_word == 1 &&
            codes.line.step == k_ * static_cast<std::uint64_t>(codes.bits) && AreUnflipped();
   }
 
@@ -480,7 +542,9 @@ class Decoder {
   void ReadRun(std::uint64_t line, std::uint64_t first, std::uint64_t last, char* out) const {
     std::uint32_t flip = layer_.flip;
     if (flipped_[line / block_lines_ * k_blocks_ + first / block_k_] != 0) flip ^= SignBit();
-    if (layer_.codes.bits != out_bits_ || k_ % kEight != 0) {
+    if (layer_.fnuz != nullptr) {
+      ReadFnuz(line, first, last, out);
+    } else if (layer_.codes.bits != out_bits_ || k_ % kEight != 0) {
       WidenCodes(line, first, last, flip, out);
     } else if (places_.size() > kEight || layer_.k_order != nullptr) {
       out_bits_ == 4 ? GatherCodes<std::uint32_t>(line, first, last, flip, out)
@@ -549,6 +613,15 @@ class Decoder {
     }
   }
 
+  void ReadFnuz(std::uint64_t line, std::uint64_t first, std::uint64_t last, char* out) const {
+    const bool is_lowered = lowered_[line / block_lines_ * k_blocks_ + first / block_k_] != 0;
+    for (std::uint64_t k = first; k < last; ++k) {
+      const std::uint32_t code = LoadCode(line, k);
+      out[line * k_ + k] = static_cast<char>(is_lowered ? layer_.fnuz->SameValue(code)
+                                                        : layer_.fnuz->TwiceValue(code));
+    }
+  }
+
   void WidenCodes(std::uint64_t line, std::uint64_t first, std::uint64_t last, std::uint32_t flip,
                   char* out) const {
     const bool is_signed = IsQuantizedInteger(layer_.element) && RangeOf(layer_.element).lowest < 0;
@@ -578,13 +651,18 @@ class Decoder {
   // By block of the format: 1 where a scale of E4M3 is below zero. Servers take none, so that the
   // signs of the block's elements turn.
   std::vector<Byte> flipped_;
+  std::vector<Byte> lowered_;  // by block too, of FNUZ: 1 where codes become those of their values
   bool lie_in_columns_of_words_ = false;
 };
 
 }  // namespace
 
 std::uint32_t Plane::Load(std::uint64_t line_index, std::uint64_t k_index) const {
+  if (!line.pieces.empty()) {
+    return LoadFromPieces(*this, line, BitsAlong(k, bits, k_index), line_index);
+  }
   const std::uint64_t at = BitsAlong(line, bits, line_index);
+  if (!k.pieces.empty()) return LoadFromPieces(*this, k, at, k_index);
   if (k.part_step != 0) return LoadFromParts(*this, at, k_index);
   return LoadAt(*this, at + BitsAlong(k, bits, k_index));
 }
@@ -596,6 +674,24 @@ Plane PlaneOfLines(const Bytes& bytes, int bits, std::uint64_t columns) {
   plane.line.step = columns * static_cast<std::uint64_t>(bits);
   plane.k.step = static_cast<std::uint64_t>(bits);
   return plane;
+}
+
+Plane PlaneOfTiles(const Bytes& bytes, std::uint64_t columns) {
+  constexpr std::uint64_t kTileScales = kTileLines * kTileColumns;
+  Plane plane = PlaneOfLines(bytes, 8, columns);
+  plane.line.step = CeilOfRatio(columns, kTileColumns) * kTileScales * 8;
+  plane.line.per_word = kTileLines;
+  for (std::uint64_t i = 0; i < kTileLines; ++i) {
+    const std::uint64_t place = i % kTileRows * (kTileScales / kTileRows);
+    plane.line.places.push_back(static_cast<std::uint16_t>(place + i / kTileRows * kTileColumns));
+  }
+  plane.k.step = kTileScales * 8;
+  plane.k.per_word = kTileColumns;
+  return plane;
+}
+
+std::vector<std::uint64_t> ShapeOfTiles(std::uint64_t lines, std::uint64_t columns) {
+  return {RoundUp(lines, kTileLines), RoundUp(columns, kTileColumns)};
 }
 
 std::vector<const Plane*> PlanesOf(const Layer& layer) {

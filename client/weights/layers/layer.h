@@ -19,6 +19,7 @@
 #include "base/order/k_order.h"
 #include "client/bytes.h"
 #include "client/quantized/quantized_array.h"
+#include "client/weights/fnuz.h"
 
 namespace gemmd::client {
 
@@ -34,12 +35,15 @@ struct Axis {
   std::uint64_t part_step = 0;        // 0: words have no parts. K alone may have them
   std::uint64_t words = 0;            // 0: neighbours are in one word. A line alone may say it
   std::vector<std::uint16_t> places;  // in numbers of the plane's bits. Empty: they are in order
+  // The bits of a number lie in pieces of so many, lowest first, each a divisor of 32: 32 indices
+  // make a word of all their first pieces, then all their second ones. Empty: they lie together.
+  std::vector<std::uint8_t> pieces;
 };
 
 // Codes, scales or zero points. Stacks of matrices have a part for each.
 struct Plane {
   Bytes bytes;
-  int bits = 0;  // of one: 2, 3, 4, 8, 16 or 32, in words of at least as many
+  int bits = 0;  // of one: 1 to 8, 16 or 32, in words of at least as many
   Axis line;
   Axis k;
   std::uint64_t part_bytes = 0;  // from one matrix of a stack to the next; 0: they share it
@@ -49,6 +53,12 @@ struct Plane {
 
 // Planes of lines, each of which has its indices of K in order: `columns` in a line.
 Plane PlaneOfLines(const Bytes& bytes, int bits, std::uint64_t columns);
+
+// Scales of a byte each, `columns` a line, in the tiles of 128 x 4 of tcgen05.
+Plane PlaneOfTiles(const Bytes& bytes, std::uint64_t columns);
+
+// The shape, in scales, in which files have such tiles: whole ones.
+std::vector<std::uint64_t> ShapeOfTiles(std::uint64_t lines, std::uint64_t columns);
 
 // Blocks of elements that share a scale. 0: all of that dimension.
 struct BlockShape {
@@ -71,6 +81,7 @@ struct NestedScales {
 // Numbers of blocks that make offsets, which are added to code times scale.
 enum class OffsetKind : std::uint8_t {
   kAdded,       // they are the offsets
+  kSubtracted,  // offsets are -number
   kZeroPoints,  // (code - number) * scale: offsets are -(number * scale)
   kOfSigned,    // of codes less 8: offsets are number - 8 * scale
 };
@@ -90,6 +101,7 @@ struct Layer {
   // The type of codes once `flip` is XORed to them. Those of fewer bits are numbers of it.
   DataType element{};
   std::uint32_t flip = 0;
+  const Fnuz* fnuz = nullptr;  // not null: codes are of that type, which is like `element`
   Plane codes;
   BlockShape block;
   DataType scale_type{};  // F32, F16, BF16, E8M0 or FP8_E4M3
@@ -115,9 +127,10 @@ std::vector<const Plane*> PlanesOf(const Layer& layer);
 // One matrix of the stack. REQUIRES: index < layer.parts.
 Layer PartOf(const Layer& layer, std::uint64_t index);
 
-// Exact, but for the reciprocal of an overall scale that divides and for scales with a factor,
-// which are rounded once to f32. INVALID_ARGUMENT, with the place and the cause: a scale or an
-// offset is NaN or infinite, an offset has no f32, or a zero point can be read in two ways.
+// Exact, but for the reciprocal of an overall scale that divides, for scales with a factor, and for
+// offsets by scales of F32, which are rounded once to f32. INVALID_ARGUMENT, with the place and the
+// cause: a scale or an offset is NaN or infinite, an offset has no f32, a zero point can be read in
+// two ways, or a block of FNUZ codes has both too large and too small ones.
 // REQUIRES: the layer has a format, this shape, and bytes for it; it is no stack.
 absl::StatusOr<QuantizedArray> DecodeLayer(const Layer& layer, std::uint64_t lines,
                                            std::uint64_t k);

@@ -127,9 +127,7 @@ absl::StatusOr<PackingConfig> ParsePacking(const Section& section, bool is_awq) 
   config.bits = static_cast<std::uint64_t>(*bits);
   // With 3, 5, 6 and 7 bits a code is in several words. With others gptq_p is gptq_v2.
   if (!is_awq && name == kPlanar && (*bits == 3 || (*bits >= 5 && *bits <= 7))) {
-    config.why = absl::StrCat("it is packed as gptq_p, of which 2, 4 and 8 bits are read, and has ",
-                              *bits, " bits; ", *bits == 3 ? "int4-g128-f16-zp" : "uint8-g128-zp",
-                              " is closest: gemm quantize makes it of the f16 or f32 file");
+    config.packing = Packing::kGptqPlanar;
   }
   const auto group = section.Number({"group_size", "q_group_size"}, -1, kMaxDimension);
   if (!group.ok()) return group.status();
@@ -201,6 +199,7 @@ absl::StatusOr<std::optional<LayerConfig>> ParseLayerConfig(absl::string_view te
     config.packing = *std::move(packing);
   }
   Collect(*said, config);
+  config.is_rotated = name == "sdnq" && said->value("use_hadamard", Json(false)) != false;
   return std::optional<LayerConfig>(std::move(config));
 }
 

@@ -24,18 +24,21 @@ struct ConfigFile {
   absl::string_view name;
   absl::string_view section;
   absl::string_view method;
+  bool is_for_packed;
 };
 
-// The first of these that says something counts. The last two are of AutoGPTQ and AutoAWQ before
-// they wrote config.json, and are for files with their tensors alone.
-inline constexpr std::array<ConfigFile, 4> kConfigFiles = {{
-    {"config.json", "quantization_config", ""},
-    {"hf_quant_config.json", "quantization", "modelopt"},
-    {"quantize_config.json", "", "gptq"},
-    {"quant_config.json", "", "awq"},
+// The first of these that says something counts. Those for packed codes are of AutoGPTQ and AutoAWQ
+// before they wrote config.json, and are for files with their tensors alone.
+inline constexpr std::array<ConfigFile, 6> kConfigFiles = {{
+    {"config.json", "quantization_config", "", false},
+    {"hf_quant_config.json", "quantization", "modelopt", false},
+    {"quantize_config.json", "", "gptq", true},
+    {"quant_config.json", "", "awq", true},
+    {"quantization_config.json", "", "sdnq", false},
+    {"config.json", "quantization", "mlx", false},
 }};
 
-enum class Packing : std::uint8_t { kGptq, kGptqV2, kAwq, kAwqGemv, kAwqGemvFast };
+enum class Packing : std::uint8_t { kGptq, kGptqV2, kGptqPlanar, kAwq, kAwqGemv, kAwqGemvFast };
 
 // The packing of all layers of a file of GPTQ or AWQ (packed_layers.h).
 struct PackingConfig {
@@ -52,7 +55,8 @@ struct LayerConfig {
   std::optional<PackingConfig> packing;
   // The blocks that layers of others may have: each fits some, by its planes' shapes.
   std::vector<BlockShape> blocks;
-  std::vector<int> bits;  // that packed codes may have
+  std::vector<int> bits;    // that packed codes may have
+  bool is_rotated = false;  // SDNQ's `use_hadamard`: decoders turn K back
   FileMetadata metadata;
 };
 

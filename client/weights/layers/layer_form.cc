@@ -32,12 +32,20 @@ bool Divides(std::uint64_t form_size, std::uint64_t size, std::uint64_t all) {
 
 // The least type that every offset has a number of.
 DataType OffsetType(const Offsets& offsets) {
-  return offsets.kind == OffsetKind::kAdded ? offsets.type : DataType::kF32;
+  const bool is_number =
+      offsets.kind == OffsetKind::kAdded || offsets.kind == OffsetKind::kSubtracted;
+  return is_number ? offsets.type : DataType::kF32;
+}
+
+// Each 128 of FNUZ codes have a scale of their own, by how large they are.
+bool FitsFnuz(const Scaling& scaling) {
+  return scaling.type == DataType::kF32 && scaling.block_lines == 1 && scaling.block_k == 128;
 }
 
 bool HasValues(const QuantFormat& form, std::uint64_t lines, std::uint64_t k, const Layer& layer) {
   const Scaling& scaling = form.scaling;
-  return scaling.has_offsets == layer.offsets.has_value() &&
+  return (layer.fnuz == nullptr || FitsFnuz(scaling)) &&
+         scaling.has_offsets == layer.offsets.has_value() &&
          HoldsElements(form.element, layer.element) &&
          HoldsScales(scaling.type, layer.scale_type) &&
          Divides(scaling.block_lines, layer.block.lines, lines) &&

@@ -28,6 +28,8 @@ absl::string_view Name(Packing packing) {
       return "GPTQ";
     case Packing::kGptqV2:
       return "GPTQ v2";
+    case Packing::kGptqPlanar:
+      return "GPTQ planar";
     case Packing::kAwq:
       return "AWQ";
     case Packing::kAwqGemv:
@@ -46,8 +48,17 @@ struct Planes {
   const WeightTensor* g_idx;
 };
 
-// Returns the fewest codes that end where a word does: those of one word, of 3 bits of three.
-std::uint64_t CodesOf(std::uint64_t bits) { return kWordBits / std::gcd(kWordBits, bits); }
+// Returns the fewest codes that end where a word does: those of one word, of 3 bits of three, and
+// where they are in pieces, of a word for each bit.
+std::uint64_t CodesOf(const PackingConfig& config) {
+  const bool has_pieces = config.packing == Packing::kGptqPlanar;
+  return has_pieces ? kWordBits : kWordBits / std::gcd(kWordBits, config.bits);
+}
+
+bool IsGptq(Packing packing) {
+  return packing == Packing::kGptq || packing == Packing::kGptqV2 ||
+         packing == Packing::kGptqPlanar;
+}
 
 std::uint64_t WordsOf(std::uint64_t codes, std::uint64_t bits) { return codes * bits / kWordBits; }
 
@@ -76,6 +87,7 @@ Shapes ShapesOf(const PackingConfig& config, std::uint64_t n, std::uint64_t k) {
   switch (config.packing) {
     case Packing::kGptq:
     case Packing::kGptqV2:
+    case Packing::kGptqPlanar:
       return {{WordsOf(k, bits), n}, {groups, WordsOf(n, bits)}, {groups, n}};
     case Packing::kAwq:
       return {{k, WordsOf(n, bits)}, {groups, WordsOf(n, bits)}, {groups, n}};
@@ -92,15 +104,16 @@ Shapes ShapesOf(const PackingConfig& config, std::uint64_t n, std::uint64_t k) {
 std::string WhyNoLayer(const PackingConfig& config, const Planes& planes, std::uint64_t n,
                        std::uint64_t k) {
   if (!config.why.empty()) return config.why;
-  const bool is_gptq = config.packing == Packing::kGptq || config.packing == Packing::kGptqV2;
-  const bool is_read = config.bits == 4 || (is_gptq && (config.bits < 4 || config.bits == 8));
+  const bool is_gptq = IsGptq(config.packing);
+  const bool is_read = config.bits == 4 || config.packing == Packing::kGptqPlanar ||
+                       (is_gptq && (config.bits < 4 || config.bits == 8));
   if (!is_read) {
     return absl::StrCat("its codes have ", config.bits, " bits, and ",
                         is_gptq ? "2, 3, 4 and 8" : "4", " are read; ",
                         config.bits < 4 ? "int4-g128-f16-zp" : "uint8-g128-zp",
                         " is closest: gemm quantize makes it of the f16 or f32 file");
   }
-  const std::uint64_t words = WordsOf(CodesOf(config.bits), config.bits);
+  const std::uint64_t words = WordsOf(CodesOf(config), config.bits);
   if (is_gptq && planes.qweight.shape[0] % words != 0) {
     return absl::StrCat("its qweight has ", planes.qweight.shape[0], " rows, no multiple of ",
                         words);
@@ -113,8 +126,8 @@ std::string WhyNoLayer(const PackingConfig& config, const Planes& planes, std::u
     why = WhyNotOf("qzeros", planes.qzeros, is_fast ? scale_type : "I32", shapes.qzeros);
   }
   if (why.empty()) why = WhyNotOf("scales", planes.scales, scale_type, shapes.scales);
-  if (why.empty() && n % CodesOf(config.bits) != 0) {
-    why = absl::StrCat("it has ", n, " columns, no multiple of ", CodesOf(config.bits));
+  if (why.empty() && n % CodesOf(config) != 0) {
+    why = absl::StrCat("it has ", n, " columns, no multiple of ", CodesOf(config));
   }
   if (why.empty() && is_fast && k % kFastRun != 0) {
     why = absl::StrCat("its K is ", k, ", no multiple of ", kFastRun);
@@ -128,12 +141,27 @@ Axis OneByOne(std::uint64_t step) {
   return axis;
 }
 
+// The widths of a code's pieces, lowest first: powers of two.
+std::vector<std::uint8_t> PiecesOf(std::uint64_t bits) {
+  std::vector<std::uint8_t> pieces;
+  for (const std::uint8_t width : {std::uint8_t{4}, std::uint8_t{2}, std::uint8_t{1}}) {
+    if ((bits & width) != 0) pieces.push_back(width);
+  }
+  return pieces;
+}
+
 // A dimension whose codes are packed in words that are `step` bits apart.
-Axis Packed(std::uint64_t step, std::uint64_t bits) {
+Axis Packed(const PackingConfig& config, std::uint64_t step) {
+  const std::uint64_t bits = config.bits;
   Axis axis;
-  axis.per_word = CodesOf(bits);
+  axis.per_word = CodesOf(config);
   const std::uint64_t words = WordsOf(axis.per_word, bits);
   axis.step = words * step;
+  if (config.packing == Packing::kGptqPlanar) {
+    axis.part_step = step;
+    axis.pieces = PiecesOf(bits);
+    return axis;
+  }
   if (words == 1) return axis;
   if (step == kWordBits) return OneByOne(bits);
   axis.part_step = step;
@@ -168,7 +196,7 @@ void FindPlanes(const PackingConfig& config, const Planes& from, std::uint64_t n
   Plane zeros;
   zeros.bytes = from.qzeros.bytes;
   zeros.bits = bits;
-  zeros.line = Packed(kWordBits, config.bits);
+  zeros.line = Packed(config, kWordBits);
   zeros.k = OneByOne(row_of_words);
   Plane scales;
   scales.bytes = from.scales.bytes;
@@ -178,11 +206,12 @@ void FindPlanes(const PackingConfig& config, const Planes& from, std::uint64_t n
   switch (config.packing) {
     case Packing::kGptq:
     case Packing::kGptqV2:
+    case Packing::kGptqPlanar:
       codes.line = OneByOne(kWordBits);
-      codes.k = Packed(n * kWordBits, config.bits);
+      codes.k = Packed(config, n * kWordBits);
       break;
     case Packing::kAwq:
-      codes.line = zeros.line = Packed(kWordBits, config.bits);
+      codes.line = zeros.line = Packed(config, kWordBits);
       codes.line.places.assign(std::begin(kPlacesOfAwq), std::end(kPlacesOfAwq));
       zeros.line.places = codes.line.places;
       codes.k = OneByOne(row_of_words);
@@ -210,7 +239,7 @@ Layer LayerOf(const PackingConfig& config, const Planes& planes, std::uint64_t n
   layer.type = std::string(Name(config.packing));
   layer.why = WhyNoLayer(config, planes, n, k);
   if (!layer.why.empty()) return layer;
-  layer.element = config.bits == 8 ? DataType::kUint8 : DataType::kUint4;
+  layer.element = config.bits > 4 ? DataType::kUint8 : DataType::kUint4;
   layer.scale_type = planes.scales.type == "BF16" ? DataType::kBf16 : DataType::kF16;
   layer.block = {1, config.group_size};
   layer.zero_points_are_less = config.packing == Packing::kGptq;
@@ -231,6 +260,7 @@ Shape SizeOf(const PackingConfig& config, const Shape& qweight) {
   switch (config.packing) {
     case Packing::kGptq:
     case Packing::kGptqV2:
+    case Packing::kGptqPlanar:
       return {qweight[1], codes(qweight[0])};
     case Packing::kAwq:
       return {codes(qweight[1]), qweight[0]};

@@ -34,6 +34,7 @@ constexpr Naming kNamings[] = {
     {"_packed", "_scale", ""},
     {"_blocks", "_scales", ""},
     {".weight", ".scale_weight", ".weight"},
+    {".weight", ".scale", ".weight"},
     {"._data", "._scale", ""},
 };
 constexpr absl::string_view kCodesOfTorchao = "_qdata";
@@ -49,8 +50,8 @@ constexpr Unread kUnread[] = {
      "its codes, of bitsandbytes, stand for numbers of a table, and its quant_state, which says "
      "which, is missing"},
     {"._data._data", "._shift",
-     "its codes, of quanto, have 2 or 4 bits, and qint8 and qfloat8 are read; int4-g128-f16-offset "
-     "is closest: gemm quantize makes it of the f16 or f32 file"},
+     "its codes, of quanto, have 2 or 4 bits, and their _scale is missing or they are no matrix; "
+     "int4-g128-f16-offset is closest: gemm quantize makes it of the f16 or f32 file"},
     {"._data", "._scale",
      "its scales, of quanto, are in ._scale, and are not those of its rows or of all; int8-row is "
      "closest: gemm quantize makes it of the f16 or f32 file"},
@@ -83,6 +84,7 @@ struct Sources {
   bool is_blocks = false;
   bool divides = false;
   bool is_of_torchao = false;
+  bool is_of_sdnq = false;  // unless DeepSeek's program converted it: both have X.scale
   std::uint64_t parts = 0;
 };
 
@@ -176,13 +178,15 @@ Made OfBytes(const LayerConfig& config, const Sources& from) {
   Layer& layer = made.layer;
   const std::string& type = from.codes.type();
   layer.type = absl::StrCat(type, "*", from.scales.type());
-  if (type != "F8_E4M3" && type != "F8_E5M2" && type != "I8") {
+  layer.fnuz = FindFnuz(type);
+  if (type != "F8_E4M3" && type != "F8_E5M2" && type != "I8" && layer.fnuz == nullptr) {
     layer.why = std::string(FindSafetensorsType(type)->why);
     return made;
   }
-  layer.element = type == "I8"        ? DataType::kInt8
-                  : type == "F8_E4M3" ? DataType::kFp8E4M3
-                                      : DataType::kFp8E5M2;
+  layer.element = layer.fnuz != nullptr ? layer.fnuz->like
+                  : type == "I8"        ? DataType::kInt8
+                  : type == "F8_E4M3"   ? DataType::kFp8E4M3
+                                        : DataType::kFp8E5M2;
   layer.codes = PlaneOf(from.codes, 8, made.k);
   if (from.scales.type() == "U8" && type != "I8") {
     layer.type = "MXFP8";
@@ -200,6 +204,30 @@ Made OfBytes(const LayerConfig& config, const Sources& from) {
     }
     layer.zero_points = PlaneOf(from.zero_points, 8, ColumnsOf(from.zero_points.shape));
   }
+  return made;
+}
+
+// SDNQ's uint8: zero points are offsets.
+Made OfUnsignedBytes(const LayerConfig& config, const Sources& from) {
+  Made made{from.codes.shape[0], from.codes.shape[1], {}};
+  Layer& layer = made.layer;
+  layer.type = "SDNQ uint8";
+  layer.element = DataType::kUint8;
+  layer.codes = PlaneOf(from.codes, 8, made.k);
+  ReadFloatScales(config, from.scales, made);
+  if (!layer.why.empty()) return made;
+  const std::string& type = from.scales.type();
+  if (!from.zero_points || type == "F8_E8M0" || from.zero_points.type() != type ||
+      from.zero_points.shape != from.scales.shape) {
+    layer.why =
+        absl::StrCat("its zero_point is ", from.zero_points ? TextOf(from.zero_points) : "missing",
+                     "; codes of U8 with ", TextOf(from.scales),
+                     " in .scale have one of the same type and shape");
+    return made;
+  }
+  const int bits = SizeBits(layer.scale_type);
+  layer.offsets = Offsets{PlaneOf(from.zero_points, bits, ColumnsOf(from.zero_points.shape)),
+                          layer.scale_type, OffsetKind::kAdded};
   return made;
 }
 
@@ -345,6 +373,15 @@ Made MakeLayer(const LayerConfig& config, const Sources& from) {
     return made;
   }
   if (from.is_blocks) return OfBlocks(from);
+  if (from.is_of_sdnq && type == "I8" && from.scales.type() == "F8_E8M0") {
+    Made made{from.codes.shape[0], from.codes.shape[1], {}};
+    made.layer.type = "I8*F8_E8M0";
+    made.layer.why =
+        "each byte may hold two codes of E2M1, and nothing in the file says whether it does; mxfp4 "
+        "is closest: gemm quantize makes it of the f16 or f32 file";
+    return made;
+  }
+  if (from.is_of_sdnq && type == "U8") return OfUnsignedBytes(config, from);
   if (type == "I32") return OfWords(config, from);
   if (type == "F4" || (type == "U8" && IsByteScale(from.scales))) return OfFp4(from);
   if (type == "U8") return OfRowPairs(config, from);
@@ -401,6 +438,7 @@ void Combine(const LayerConfig& config, const Naming& naming, const std::string&
   Sources from;
   from.is_blocks = naming.codes == "_blocks";
   from.is_of_torchao = absl::EndsWith(naming.codes, kCodesOfTorchao);
+  from.is_of_sdnq = naming.scales == ".scale";
   const std::size_t rank = from.is_blocks ? 3 : 2;
   if (codes->shape.size() != rank && codes->shape.size() != rank + 1) return;
   if (!HasSize(codes->shape) || (from.is_blocks && codes->shape.back() != 16)) return;
@@ -439,6 +477,16 @@ void Combine(const LayerConfig& config, const Naming& naming, const std::string&
   std::vector<std::string> planes;
   for (const absl::string_view suffix : {naming.codes, naming.scales}) {
     planes.push_back(absl::StrCat(base, suffix));
+  }
+  if (find(".svd_up") != nullptr && from.is_of_sdnq) {
+    made.layer.why =
+        "a product of svd_up and svd_down is added to it, which is not read; int8-row is closest: "
+        "gemm quantize makes it of the f16 or f32 file";
+  }
+  if (config.is_rotated) {
+    made.layer.why =
+        "its config has use_hadamard, which rotates K, and such weights are not read; int8-row is "
+        "closest: gemm quantize makes it of the f16 or f32 file";
   }
   for (const char* suffix : {"zero_point", "global_scale", "scale_2", "shape", "g_idx"}) {
     planes.push_back(absl::StrCat(base, beside, suffix));

@@ -211,18 +211,9 @@ class Builder {
                                                      " rows, and its matrices have ", n_,
                                                      ", so that two share a tile"));
     }
-    layer.scales = PlaneOfLines(scales.bytes, 8, columns);
+    layer.scales = said_.has_tiles ? PlaneOfTiles(scales.bytes, columns)
+                                   : PlaneOfLines(scales.bytes, 8, columns);
     layer.scales.part_bytes = PartBytes(scales);
-    if (!said_.has_tiles) return absl::OkStatus();
-    Axis& line = layer.scales.line;
-    line.step = tiles * tile_scales * 8;
-    line.per_word = kTileLines;
-    for (std::uint64_t i = 0; i < kTileLines; ++i) {
-      const std::uint64_t place = i % kTileRows * (tile_scales / kTileRows);
-      line.places.push_back(static_cast<std::uint16_t>(place + i / kTileRows * kTileColumns));
-    }
-    layer.scales.k.step = tile_scales * 8;
-    layer.scales.k.per_word = kTileColumns;
     return absl::OkStatus();
   }
 

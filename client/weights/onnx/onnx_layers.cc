@@ -75,11 +75,17 @@ struct CodesType {
   bool is_float;
 };
 constexpr CodesType kCodesTypes[] = {
-    {"I8", 8, DataType::kInt8, 0, false},        {"U8", 8, DataType::kUint8, 0, false},
-    {"I4", 4, DataType::kInt4, 8, false},        {"U4", 4, DataType::kUint4, 0, false},
-    {"I2", 2, DataType::kUint4, 2, false},       {"U2", 2, DataType::kUint4, 0, false},
-    {"F8_E4M3", 8, DataType::kFp8E4M3, 0, true}, {"F8_E5M2", 8, DataType::kFp8E5M2, 0, true},
+    {"I8", 8, DataType::kInt8, 0, false},
+    {"U8", 8, DataType::kUint8, 0, false},
+    {"I4", 4, DataType::kInt4, 8, false},
+    {"U4", 4, DataType::kUint4, 0, false},
+    {"I2", 2, DataType::kUint4, 2, false},
+    {"U2", 2, DataType::kUint4, 0, false},
+    {"F8_E4M3", 8, DataType::kFp8E4M3, 0, true},
+    {"F8_E5M2", 8, DataType::kFp8E5M2, 0, true},
     {"F4", 4, DataType::kFp4E2M1, 0, true},
+    {"F8_E4M3FNUZ", 8, DataType::kFp8E4M3, 0, true},
+    {"F8_E5M2FNUZ", 8, DataType::kFp8E5M2, 0, true},
 };
 
 const CodesType* FindCodesType(absl::string_view name) {
@@ -461,6 +467,7 @@ class Combiner {
   std::string FindZeros(const Dequantizing& how, const CodesType& type, const Places& places,
                         const WeightTensor& scales, Layer& layer) const {
     layer.element = type.element;
+    layer.fnuz = FindFnuz(type.name);
     if (how.zero_points.empty()) {
       // No form has uint4 without zero points, and none two's complement of 2 bits.
       if (type.element != DataType::kUint4) return "";

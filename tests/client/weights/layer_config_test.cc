@@ -55,15 +55,22 @@ TEST(LayerConfigTest, SaysHowLayersArePacked) {
     EXPECT_EQ(planar.packing, Packing::kGptqV2);
     EXPECT_EQ(planar.why, "");
   }
-  for (const auto& [bits, closest] :
-       {std::pair(3, "int4-g128-f16-zp"), std::pair(5, "uint8-g128-zp"),
-        std::pair(6, "uint8-g128-zp"), std::pair(7, "uint8-g128-zp")}) {
+  for (const int bits : {3, 5, 6, 7}) {
     const PackingConfig planar = Parsed(
         absl::StrCat(R"("quant_method":"gptq","format":"gptq_p","group_size":64,"bits":)", bits));
-    EXPECT_EQ(planar.why,
-              absl::StrCat("it is packed as gptq_p, of which 2, 4 and 8 bits are read, and has ",
-                           bits, " bits; ", closest,
-                           " is closest: gemm quantize makes it of the f16 or f32 file"));
+    EXPECT_EQ(planar.packing, Packing::kGptqPlanar);
+    EXPECT_EQ(planar.why, "");
+  }
+}
+
+TEST(LayerConfigTest, SdnqSaysWhetherKIsRotated) {
+  for (const auto& [said, is_rotated] : {std::pair("", false),
+                                         {",\"use_hadamard\":false", false},
+                                         {",\"use_hadamard\":true", true}}) {
+    const std::string text = absl::StrCat("{\"quant_method\":\"sdnq\"", said, "}");
+    const auto config = ParseLayerConfig(text, kConfigFiles[4]);
+    ASSERT_TRUE(config.ok() && config->has_value());
+    EXPECT_EQ((*config)->is_rotated, is_rotated);
   }
 }
 
@@ -153,6 +160,12 @@ TEST(LayerConfigTest, OldFilesOfGptqAndAwqHaveTheFieldsAlone) {
   ASSERT_TRUE(awq.packing.has_value());
   EXPECT_EQ(awq.packing->packing, Packing::kAwqGemv);
   EXPECT_EQ(awq.packing->group_size, 64U);
+}
+
+TEST(LayerConfigTest, OldFilesOfMlxHaveAKeyOfTheirOwn) {
+  EXPECT_EQ(Text(Sizes(R"({"quantization":{"group_size":64,"bits":4}})", kConfigFiles[5])),
+            Text(Sizes(R"({"quantization_config":{"group_size":64}})", kConfigFiles[0])));
+  EXPECT_EQ(Sizes(R"({"quantization":{"group_size":64}})", kConfigFiles[5]).blocks.size(), 1U);
 }
 
 }  // namespace

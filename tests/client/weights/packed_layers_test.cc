@@ -84,6 +84,30 @@ std::string Words(const std::vector<int>& codes, std::uint64_t bits, std::uint64
   return bytes;
 }
 
+// 32 codes in as many words as bits: those of their lowest piece, then those of the next ones.
+std::string PlanarWords(const std::vector<int>& codes, std::uint64_t bits, std::uint64_t rows,
+                        std::uint64_t columns, bool along_rows) {
+  const std::uint64_t lines = along_rows ? columns : rows;
+  const std::uint64_t in_line = (along_rows ? rows : columns) * bits / 32;
+  std::vector<std::uint32_t> words(lines * in_line);
+  for (std::uint64_t i = 0; i < codes.size(); ++i) {
+    const std::uint64_t line = along_rows ? i % columns : i / columns;
+    const std::uint64_t index = along_rows ? i / columns : i % columns;
+    std::uint64_t below = 0;
+    for (const std::uint64_t width : {4, 2, 1}) {
+      if ((bits & width) == 0) continue;
+      const std::uint64_t bit = 32 * below + index % 32 * width;
+      const std::uint64_t at = index / 32 * bits + bit / 32;
+      const auto piece = static_cast<std::uint32_t>(codes[i] >> below & ((1 << width) - 1));
+      words[along_rows ? at * lines + line : line * in_line + at] |= piece << (bit % 32);
+      below += width;
+    }
+  }
+  std::string bytes;
+  for (const std::uint32_t word : words) bytes += Little(word, 4);
+  return bytes;
+}
+
 const std::vector<int> kInOrder;
 const std::vector<int> kOfAwq = {0, 2, 4, 6, 1, 3, 5, 7};
 
@@ -157,9 +181,19 @@ std::vector<WeightTensor> PackGemvFast(const Numbers& layer) {
           Tensor("l.scales", "F16", {padded, layer.n}, Halves(scales))};
 }
 
+std::vector<WeightTensor> PackPlanar(const Numbers& layer) {
+  const std::uint64_t groups = layer.zeros.size() / layer.n;
+  return {Tensor("l.qweight", "I32", {layer.k * layer.bits / 32, layer.n},
+                 PlanarWords(layer.codes, layer.bits, layer.k, layer.n, true)),
+          Tensor("l.qzeros", "I32", {groups, layer.n * layer.bits / 32},
+                 PlanarWords(layer.zeros, layer.bits, groups, layer.n, false)),
+          Tensor("l.scales", "F16", {groups, layer.n}, Halves(layer.scales))};
+}
+
 std::vector<WeightTensor> Pack(const Numbers& layer, Packing packing, const char* scale = "F16") {
   if (packing == Packing::kAwqGemv) return PackGemv(layer);
   if (packing == Packing::kAwqGemvFast) return PackGemvFast(layer);
+  if (packing == Packing::kGptqPlanar) return PackPlanar(layer);
   const bool is_awq = packing == Packing::kAwq;
   const std::vector<int>& order = is_awq ? kOfAwq : kInOrder;
   const std::uint64_t groups = layer.zeros.size() / layer.n;
@@ -236,6 +270,26 @@ TEST(PackedLayersTest, GptqOfThreeBitsHasCodesAcrossWords) {
   EXPECT_EQ(OperandOf(tensors[0]).status().message(),
             "the block of row 21, columns 0 to 63 has no form in int4-g64-f16-zp: its zero point "
             "less 1 is 7, which programs read as 8 or carry over");
+}
+
+TEST(PackedLayersTest, GptqInPiecesHasCodesAcrossWords) {
+  for (const std::uint64_t bits : {3, 5, 6, 7}) {
+    const std::string type = bits == 3 ? "int4" : "uint8";
+    const std::string scale = bits == 3 ? "-f16-zp" : "-zp";
+    ExpectValues(RandomLayer(96, 512, 128, 5, bits), ConfigOf(Packing::kGptqPlanar, 128, bits),
+                 absl::StrCat(type, "-g128", scale));
+    ExpectValues(RandomLayer(32, 192, 64, 6, bits), ConfigOf(Packing::kGptqPlanar, 64, bits),
+                 absl::StrCat(type, "-g64", scale));
+    ExpectValues(RandomLayer(160, 96, 32, 7, bits), ConfigOf(Packing::kGptqPlanar, 32, bits),
+                 absl::StrCat(type, "-g32", scale));
+  }
+  const Numbers layer = RandomLayer(40, 64, 64, 6, 8);
+  std::vector<WeightTensor> tensors = Pack(layer, Packing::kGptqV2);
+  tensors[0].shape[0] = 15;
+  EXPECT_EQ(FormOf(CombineLayers(tensors, ConfigOf(Packing::kGptqPlanar, 64, 6)).at(0))
+                .status()
+                .message(),
+            "GPTQ planar has no form here: its qweight has 15 rows, no multiple of 6");
 }
 
 TEST(PackedLayersTest, AwqGemvFastHasOffsets) {

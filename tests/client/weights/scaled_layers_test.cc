@@ -10,6 +10,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "base/numbers/float_bits.h"
 #include "base/numbers/quant/elements.h"
 #include "base/numbers/quant/small_float.h"
 #include "client/weights/weight_file.h"
@@ -485,9 +486,6 @@ TEST(ScaledLayersTest, CodesAreNotReadWithoutTheScalesBesideThem) {
   EXPECT_THAT(Why({weight, Tensor("w_scale", "F32", {8, 4}, floats.substr(0, 128))}),
               HasSubstr("it has a scale of f32 for each 1 x 2 fp8_e4m3, and no form has that; "
                         "fp8-e4m3-128x128 is closest"));
-  EXPECT_THAT(Why({Tensor("w", "F8_E4M3FNUZ", {8, 8}, codes),
-                   Tensor("w_scale", "F32", {1}, floats.substr(0, 4))}),
-              HasSubstr("its bias is 8"));
   EXPECT_THAT(Why({weight, Tensor("w_scale", "F32", {1}, floats.substr(0, 4)),
                    Tensor("w_zero_point", "I8", {1}, "0")}),
               HasSubstr("its zero_point is I8 of [1]; zero points of I8 codes alone are read"));
@@ -529,6 +527,44 @@ TEST(ScaledLayersTest, BytesOfQuantoHaveAScaleForEachRow) {
               HasSubstr("its scales are F32 of [1, 3]; for [2, 3] they must be"));
 }
 
+// X.scale beside X.weight is of SDNQ, and of DeepSeek's own conversion.
+TEST(ScaledLayersTest, ScalesBesideAWeightAreItsOwn) {
+  const std::string codes("\1\2\3\x84\5\6\7\x80", 8);
+  const auto find = [](const std::vector<WeightTensor>& tensors, const LayerConfig& config = {}) {
+    for (WeightTensor& each : CombineLayers(tensors, config)) {
+      if (each.name == "l.weight") return std::move(each);
+    }
+    return WeightTensor();
+  };
+  const std::vector<WeightTensor> rows = {
+      Tensor("l.weight", "I8", {2, 4}, codes),
+      Tensor("l.scale", "F32", {2, 1}, Little(BitsOf(0.5F), 4) + Little(BitsOf(0.25F), 4))};
+  ExpectMatrix(find(rows), "int8-row", [&codes](std::uint64_t n, std::uint64_t k) {
+    return (n == 0 ? 0.5 : 0.25) * static_cast<std::int8_t>(codes[n * 4 + k]);
+  });
+  EXPECT_THAT(std::string(FormOf(find({rows[0], Tensor("l.scale", "F8_E8M0", {2, 1}, "\x7f\x7f")}))
+                              .status()
+                              .message()),
+              HasSubstr("each byte may hold two codes of E2M1"));
+  std::vector<WeightTensor> offsets = rows;
+  offsets[0].type = "U8";
+  EXPECT_THAT(std::string(FormOf(find(offsets)).status().message()),
+              HasSubstr("its zero_point is missing; codes of U8 with F32 of [2, 1] in .scale"));
+  offsets.push_back(
+      Tensor("l.zero_point", "F32", {2, 1}, Little(BitsOf(-1.0F), 4) + Little(BitsOf(3.0F), 4)));
+  ExpectMatrix(find(offsets), "uint8-g128-offset", [&codes](std::uint64_t n, std::uint64_t k) {
+    return (n == 0 ? 0.5 : 0.25) * static_cast<std::uint8_t>(codes[n * 4 + k]) + (n == 0 ? -1 : 3);
+  });
+  std::vector<WeightTensor> sum = rows;
+  sum.push_back(Tensor("l.svd_up", "F32", {2, 1}, "01234567"));
+  EXPECT_THAT(std::string(FormOf(find(sum)).status().message()),
+              HasSubstr("a product of svd_up and svd_down is added to it"));
+  LayerConfig rotated;
+  rotated.is_rotated = true;
+  EXPECT_THAT(std::string(FormOf(find(rows, rotated)).status().message()),
+              HasSubstr("its config has use_hadamard"));
+}
+
 TEST(ScaledLayersTest, CodesOfWhichTheRestIsNotReadAreRefused) {
   struct Case {
     std::string codes;
@@ -538,7 +574,7 @@ TEST(ScaledLayersTest, CodesOfWhichTheRestIsNotReadAreRefused) {
   };
   for (const Case& each :
        {Case{"l.weight", "I8", "l.weight.absmax", "its quant_state, which says which, is missing"},
-        Case{"l.weight._data._data", "U8", "l.weight._shift", "of quanto, have 2 or 4 bits"},
+        Case{"l.weight._data._data", "U8", "l.weight._shift", "their _scale is missing"},
         Case{"l.weight._data", "U8", "l.weight._scale", "of quanto, are in ._scale"}}) {
     EXPECT_TRUE(IsNameOfScales(each.beside));
     const std::vector<WeightTensor> tensors =

@@ -35,10 +35,10 @@ TEST(WeightFormTest, EveryTypeHasAFormOrSaysWhyNotAndWhatIsClosest) {
     EXPECT_THAT(std::string(form.status().message()),
                 HasSubstr(absl::StrCat(type.name, " has no form here: ")));
   }
-  EXPECT_EQ(
-      forms,
-      "U8=uint8-tensor:12 I8=int8:8 F8_E5M2=fp8-e5m2:8 F8_E4M3=fp8-e4m3:8 F16=f16:16 BF16=bf16:16 "
-      "F32=f32:32 F64=f64:64 ");
+  EXPECT_EQ(forms,
+            "U8=uint8-tensor:12 I8=int8:8 F8_E5M2=fp8-e5m2:8 F8_E4M3=fp8-e4m3:8 F8_E4M3FNUZ=f16:16 "
+            "F8_E5M2FNUZ=f16:16 F16=f16:16 BF16=bf16:16 "
+            "F32=f32:32 F64=f64:64 ");
   forms.clear();
   for (const GgufType& type : GgufTypes()) {
     const auto form = FormOf(
