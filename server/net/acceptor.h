@@ -18,10 +18,19 @@ namespace gemmd {
 // but without limits, and would stop for good once the process had no descriptor left for a
 // connection (CVE-2023-4785). This one keeps a spare descriptor: it takes such a connection with it
 // and closes it.
+//
+// A connection from one of ForwardedPeers' proxies begins with a header of the PROXY protocol, which
+// is read here: the client that it names is the peer from then on. One whose header is wrong, or
+// does not come within kHeaderTime, is closed.
 class Acceptor {
  public:
   // Returns OK if the peer may connect now, as PeerOf() names it; else an error that says why not.
   using MayConnect = std::function<absl::Status(const std::string& peer)>;
+  // The time that a proxy has for its header. So many connections may wait for theirs; more close
+  // the one that has waited longest.
+  static constexpr TimeNs kHeaderTime = 5'000'000'000;
+  static constexpr std::size_t kMostArriving = 256;
+
   // Takes over the descriptor of a connection, which is non-blocking.
   using HandOver = std::function<void(int fd)>;
 
@@ -36,8 +45,20 @@ class Acceptor {
  private:
   enum class Outcome : std::uint8_t { kTaken, kNoneLeft, kNoMemory };
 
+  // A proxy's connection, of whose header so much has come.
+  struct Arriving {
+    int fd;
+    TimeNs until;
+    std::string header;
+  };
+
   void Run();
   Outcome TakeOne(int socket);
+  void Admit(int fd, const std::string& peer, const std::string& client);
+  void Await(int fd);
+  // Reads on. Returns whether the connection is arriving still; else it was admitted or closed.
+  bool ReadHeader(Arriving* arriving);
+  void LookAtArriving();
   Outcome RefuseWithSpare(int socket);
   void CloseStalled();
   void LogRefusal(absl::string_view why);
@@ -49,6 +70,7 @@ class Acceptor {
   const HandOver hand_over_;
   int stop_ = -1;   // an eventfd
   int spare_ = -1;  // -1: none could be had again yet
+  std::vector<Arriving> arriving_;  // the oldest comes first
   std::uint64_t refused_ = 0;
   TimeNs next_look_ = 0;
   std::thread thread_;

@@ -121,6 +121,19 @@ TEST(Options, WhereOthersCanConnectTlsOrInsecureMustBeSaid) {
             "--insecure is \"yes\"; it must be on, off");
 }
 
+TEST(Options, ProxiesAreNamedAsTheirConnectionsAre) {
+  for (const char* list : {"10.0.0.2", "10.0.0.2,10.0.0.3", "2001:db8::/64,127.0.0.1", ""}) {
+    EXPECT_TRUE(Parse({absl::StrCat("--limits.proxy-protocol=", list)}).ok()) << list;
+  }
+  for (const char* name : {"10.0.0", "010.0.0.2", "10.0.0.0/24", "10.0.0.2/64", "2001:db8::2",
+                           "2001:db8::2/64", "2001:DB8::/64", "unix", "localhost", "::/0"}) {
+    EXPECT_EQ(Parse({absl::StrCat("--limits.proxy-protocol=127.0.0.1,", name)}).status().message(),
+              absl::StrCat("--limits.proxy-protocol has \"", name,
+                           "\"; it must be an IPv4 address, or a network of IPv6 as "
+                           "\"2001:db8::/64\""));
+  }
+}
+
 TEST(Options, FileErrorsNameFileLineAndField) {
   const std::string file = WriteFile("bad", "listen: \"x:1\"\nthreds: 3\n");
   const absl::Status status = Parse({file.c_str()}).status();
