@@ -16,7 +16,7 @@ namespace gemmd {
 void LogHostLimits();
 
 struct HostFacts {
-  std::string driver;  // /proc/driver/nvidia/version; empty: there is none
+  std::string driver;                     // /proc/driver/nvidia/version; empty: there is none
   std::uint64_t shared_memory_bytes = 0;  // of /dev/shm, in use or not
 };
 HostFacts ReadHostFacts();
@@ -26,8 +26,8 @@ struct HostNeeds {
   std::uint64_t region_bytes = 0;  // that clients may share; 0: none
 };
 
-// Says of each thing that is too little for these needs what it is, and what helps. The server starts
-// all the same: a driver may be made up for, and small regions fit.
+// Says of each thing that is too little for these needs what it is, and what helps. The server
+// starts all the same: a driver may be made up for, and small regions fit.
 std::vector<std::string> LacksOf(const HostFacts& facts, const HostNeeds& needs);
 
 // Writes a line for each.

@@ -12,6 +12,7 @@ import logging
 import os
 import pathlib
 import random
+import re
 import secrets
 import signal
 import ssl
@@ -162,6 +163,7 @@ class Replica(Server):
         self.name = name
         self.as_operator = ["--tls", "--tls-root-certs", certificates.authority, "--token-file", policy.operators_file]
         super().__init__(*certificates.options, f"--auth.policy-file={policy.file}", "--cpu.threads=1",
+                         f"--limits.proxy-protocol={PROXY}",
                          f"--observe.listen={SERVERS[name]}:9464", command=Network.inside(name),
                          address=f"{SERVERS[name]}:50051")
 
@@ -169,6 +171,13 @@ class Replica(Server):
         """The words of its PEM text."""
         host, _, port = self.address.rpartition(":")
         return ssl.get_server_certificate((host, int(port))).split()
+
+    def holders(self):
+        """The addresses of those that hold connections."""
+        asked = gemm("--server", self.address, *self.as_operator, "stats", "--holdings=20")
+        if asked.returncode != 0:
+            raise SystemExit(f"{self.name} does not say who holds what: {asked.stderr}")
+        return set(re.findall(r"\d+\.\d+\.\d+\.\d+", asked.stdout))
 
     def drain(self):
         asked = gemm("--server", self.address, *self.as_operator, "drain", "--wait=60s")
@@ -440,6 +449,11 @@ def behind_haproxy(clients_of, faults, seed, seconds, works, verdict, folder):
         clients = [clients_of(f"{Network.addresses_of(number)[0]}:8443") for number in range(CLIENTS)]
         order = faults.order(seed + 1)
         print("faults behind HAProxy:", ", ".join(f"{name} {victim.name}" for name, victim in order))
+        # Each server counts HAProxy's clients, and not HAProxy.
+        seen = set()
+        Load(clients, works).run(lambda load: seen.update(*(each.holders() for each in faults.replicas)))
+        own = {Network.addresses_of(number)[1] for number in range(CLIENTS)}
+        verdict.demand(own <= seen and PROXY not in seen, f"behind HAProxy the servers count {sorted(seen)}")
         load = Load(clients, works).run(lambda load: faults.apply(order, load, seconds, settle))
         verdict.add("faults, HAProxy", load)
         verdict.add("rolling restart, HAProxy", Load(clients, works).run(lambda load: faults.roll(load, settle)))

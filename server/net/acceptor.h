@@ -19,9 +19,9 @@ namespace gemmd {
 // connection (CVE-2023-4785). This one keeps a spare descriptor: it takes such a connection with it
 // and closes it.
 //
-// A connection from one of ForwardedPeers' proxies begins with a header of the PROXY protocol, which
-// is read here: the client that it names is the peer from then on. One whose header is wrong, or
-// does not come within kHeaderTime, is closed.
+// A connection from one of ForwardedPeers' proxies begins with a header of the PROXY protocol,
+// which is read here: the client that it names is the peer from then on. One whose header is wrong,
+// or does not come within kHeaderTime, is closed.
 class Acceptor {
  public:
   // Returns OK if the peer may connect now, as PeerOf() names it; else an error that says why not.
@@ -68,8 +68,8 @@ class Acceptor {
   const Clock* const clock_;
   const MayConnect may_connect_;
   const HandOver hand_over_;
-  int stop_ = -1;   // an eventfd
-  int spare_ = -1;  // -1: none could be had again yet
+  int stop_ = -1;                   // an eventfd
+  int spare_ = -1;                  // -1: none could be had again yet
   std::vector<Arriving> arriving_;  // the oldest comes first
   std::uint64_t refused_ = 0;
   TimeNs next_look_ = 0;

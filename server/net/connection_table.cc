@@ -177,8 +177,14 @@ absl::Status ConnectionTable::Add(int fd, const std::string& peer, const std::st
   }
   ForwardedPeers::Entry forwarded;
   if (!client.empty()) forwarded = ForwardedPeers::Get().Add(endpoint, client);
-  peers_[peer].connections.push_back({*std::move(place), fd, file.st_ino, std::move(endpoint),
-                                      ReadingProgress(), false, {}, std::move(forwarded)});
+  peers_[peer].connections.push_back({*std::move(place),
+                                      fd,
+                                      file.st_ino,
+                                      std::move(endpoint),
+                                      ReadingProgress(),
+                                      false,
+                                      {},
+                                      std::move(forwarded)});
   ++taken_;
   return absl::OkStatus();
 }

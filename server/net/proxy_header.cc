@@ -77,8 +77,8 @@ absl::StatusOr<ProxyHeader> ReadBinary(absl::string_view begun) {
   const unsigned family = ByteAt(begun, 13);
   if (family == kUnspecified || family == kUnix) return ProxyHeader();
   if (family != kTcp4 && family != kTcp6) {
-    return Error(absl::StrCat("has address family and protocol ", family,
-                              "; they must be 0, 17, 33 or 49"));
+    return Error(
+        absl::StrCat("has address family and protocol ", family, "; they must be 0, 17, 33 or 49"));
   }
   const std::size_t bytes = family == kTcp4 ? sizeof(in_addr) : sizeof(in6_addr);
   if (rest < 2 * (bytes + 2)) {
@@ -86,8 +86,7 @@ absl::StatusOr<ProxyHeader> ReadBinary(absl::string_view begun) {
   }
   const char* const addresses = begun.data() + kFixedBytes;
   ProxyHeader header;
-  header.client =
-      ClientOf(family == kTcp4 ? AF_INET : AF_INET6, addresses, addresses + 2 * bytes);
+  header.client = ClientOf(family == kTcp4 ? AF_INET : AF_INET6, addresses, addresses + 2 * bytes);
   return header;
 }
 
@@ -106,7 +105,8 @@ absl::StatusOr<ProxyHeader> ReadLine(absl::string_view begun) {
     if (begun.size() + missing <= kMostLineBytes) return Missing(missing);
     return Error(absl::StrCat("has a line of more than ", kMostLineBytes, " bytes"));
   }
-  const absl::string_view line = begun.substr(kFirstWord.size(), begun.size() - kFirstWord.size() - 2);
+  const absl::string_view line =
+      begun.substr(kFirstWord.size(), begun.size() - kFirstWord.size() - 2);
   const std::vector<std::string> words = absl::StrSplit(line, ' ');
   if (words.front() == "UNKNOWN") return ProxyHeader();
   const int family = words.front() == "TCP4" ? AF_INET : AF_INET6;
@@ -133,7 +133,8 @@ absl::StatusOr<ProxyHeader> ReadLine(absl::string_view begun) {
 absl::StatusOr<ProxyHeader> ReadProxyHeader(absl::string_view begun) {
   const absl::string_view first = begun.substr(0, kSignature.size());
   const bool may_be_binary = absl::StartsWith(kSignature, first);
-  const bool may_be_line = absl::StartsWith(first, kFirstWord) || absl::StartsWith(kFirstWord, first);
+  const bool may_be_line =
+      absl::StartsWith(first, kFirstWord) || absl::StartsWith(kFirstWord, first);
   if (!may_be_binary && !may_be_line) {
     return Error(absl::StrCat("begins with \"", absl::CHexEscape(first), "\", and must with \"",
                               kFirstWord, "\" or \"", absl::CHexEscape(kSignature), "\""));

@@ -217,9 +217,9 @@ absl::Status ValidateProxies(absl::string_view list) {
         (inet_pton(AF_INET, std::string(name).c_str(), &v4) == 1 && NetworkText(v4) == name) ||
         (inet_pton(AF_INET6, std::string(address).c_str(), &v6) == 1 && NetworkText(v6) == name);
     if (is_known) continue;
-    return absl::InvalidArgumentError(absl::StrCat(
-        "--limits.proxy-protocol has \"", name,
-        "\"; it must be an IPv4 address, or a network of IPv6 as \"2001:db8::/64\""));
+    return absl::InvalidArgumentError(
+        absl::StrCat("--limits.proxy-protocol has \"", name,
+                     "\"; it must be an IPv4 address, or a network of IPv6 as \"2001:db8::/64\""));
   }
   return absl::OkStatus();
 }

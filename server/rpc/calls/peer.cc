@@ -81,8 +81,7 @@ absl::Status CheckSharesMemory(absl::string_view peer) {
   if (IsLocalPeer(peer)) return absl::OkStatus();
   return absl::PermissionDeniedError(
       absl::StrCat("shared memory is for clients on the server's host, and you are ",
-                   EndsOf(peer).client,
-                   ": connect over a loopback address or a Unix socket"));
+                   EndsOf(peer).client, ": connect over a loopback address or a Unix socket"));
 }
 
 }  // namespace gemmd

@@ -19,8 +19,8 @@ std::string AddressOf(absl::string_view peer);
 // "10.0.0.1:4711", "[2001:db8::1]:4711" or "unix". Of a forwarded one that is the proxy's end.
 std::string EndpointOf(absl::string_view peer);
 
-// The client's end of a forwarded connection; else EndpointOf(). Two clients of two proxies may have
-// one.
+// The client's end of a forwarded connection; else EndpointOf(). Two clients of two proxies may
+// have one.
 std::string ClientOf(absl::string_view peer);
 
 // Returns whether a peer is on this host: a loopback address or a Unix socket, without a proxy.

@@ -17,7 +17,8 @@ constexpr TimeNs kMoment = 2'000'000'000;
 
 RequestReactor::RequestReactor(CallWatch* watch, grpc::CallbackServerContext* context)
     : watch_(watch), context_(context) {
-  if (const absl::Status s = watch_->Add(this, PeerOf(*context), HeaderBytesOf(*context)); !s.ok()) {
+  if (const absl::Status s = watch_->Add(this, PeerOf(*context), HeaderBytesOf(*context));
+      !s.ok()) {
     Fail(s);
   } else {
     StartReading();

@@ -19,7 +19,8 @@ TimeNs LookPeriod(const ProgressLimit& limit) { return std::min(kSecond, limit.w
 void SessionReactor::Start() {
   self_ = shared_from_this();
   if (!services_.admission->IsDraining()) Count();
-  if (const absl::Status s = services_.watch->Add(this, PeerOf(*context_), HeaderBytesOf(*context_));
+  if (const absl::Status s =
+          services_.watch->Add(this, PeerOf(*context_), HeaderBytesOf(*context_));
       !s.ok()) {
     FinishOnce(s);
   } else {

@@ -18,8 +18,8 @@ std::string Binary(int command, int family, const std::string& rest) {
 }
 
 const std::string kV4("\x0a\0\0\x09\x0a\0\0\x02\x12\x67\x01\xbb", 12);
-const std::string kV6 = "\x20\x01\x0d\xb8" + std::string(11, '\0') + "\x09" + std::string(16, '\1') +
-                        "\x12\x67\x01\xbb";
+const std::string kV6 = "\x20\x01\x0d\xb8" + std::string(11, '\0') + "\x09" +
+                        std::string(16, '\1') + "\x12\x67\x01\xbb";
 
 // The client that a whole header names; "" where it names none; else what is wrong.
 std::string Read(const std::string& text) {
@@ -96,9 +96,9 @@ TEST(ProxyHeader, RefusesLinesThatAreAlmostRight) {
         "TCP4 10.0.0.9  10.0.0.2 4711 443", "TCP4 10.0.0.9 10.0.0.2 65536 443",
         "TCP4 10.0.0.9 10.0.0.2 -1 443", "TCP4 10.0.0.9 10.0.0.2 +1 443",
         "TCP4 10.0.0.9 10.0.0.2 04711 443", "TCP4 10.0.0.9 10.0.0.2 4711 ",
-        "TCP4 10.0.9 10.0.0.2 4711 443", "TCP4 ::1 ::1 4711 443",
-        "TCP6 10.0.0.9 10.0.0.2 4711 443", "TCP5 10.0.0.9 10.0.0.2 4711 443",
-        "tcp4 10.0.0.9 10.0.0.2 4711 443", " TCP4 10.0.0.9 10.0.0.2 4711 443", "UNKNOWNS "}) {
+        "TCP4 10.0.9 10.0.0.2 4711 443", "TCP4 ::1 ::1 4711 443", "TCP6 10.0.0.9 10.0.0.2 4711 443",
+        "TCP5 10.0.0.9 10.0.0.2 4711 443", "tcp4 10.0.0.9 10.0.0.2 4711 443",
+        " TCP4 10.0.0.9 10.0.0.2 4711 443", "UNKNOWNS "}) {
     EXPECT_NE(Read(std::string("PROXY ") + line + "\r\n").find("it must be PROXY, TCP4 or TCP6"),
               std::string::npos)
         << line;
