@@ -76,7 +76,7 @@ class Proxy:
         "caddy": (r"http://127.0.0.1:(\d+) \{", "https://localhost:\\1 {\n\tbind 127.0.0.1\n\ttls {cert} {key}"),
     }
 
-    # What a server's line gets so that gemmd is told whose connection it is; the others cannot.
+    # Words for a server's line, by which gemmd is told whose connection it is. Others have none.
     CAN_TELL = {"haproxy": ["send-proxy", "send-proxy-v2"], "haproxy http": ["send-proxy", "send-proxy-v2"]}
 
     def __init__(self, kind, addresses, patience="1h", without=None, tls=None, tells=""):

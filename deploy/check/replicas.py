@@ -73,7 +73,7 @@ class Network:
             run("ip", "address", "add", f"{here}/24", "dev", "switch")
             run(*self.inside("proxy"), "ip", "address", "add", f"{there}/32", "dev", "eth0")
             run("ip", "route", "add", there, "via", PROXY, "src", here)
-        # What slows a network is a module of the kernel, which may lack it.
+        # The kernel may lack netem, which loses packets; tbf lets few through.
         lose = ["netem", "delay", "20ms", "5ms", "loss", "1%"]
         throttle = ["tbf", "rate", "8mbit", "burst", "16kb", "latency", "400ms"]
         self.slowness = next((each for each in (lose, throttle) if self.shape("one", each)), None)

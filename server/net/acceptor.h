@@ -26,9 +26,9 @@ class Acceptor {
  public:
   // Returns OK if the peer may connect now, as PeerOf() names it; else an error that says why not.
   using MayConnect = std::function<absl::Status(const std::string& peer)>;
-  // The time that a proxy has for its header. So many connections may wait for theirs; more close
-  // the one that has waited longest.
+  // The time that a proxy has for its header.
   static constexpr TimeNs kHeaderTime = 5'000'000'000;
+  // Connections that wait for their header; one more closes the one that has waited longest.
   static constexpr std::size_t kMostArriving = 256;
 
   // Takes over the descriptor of a connection, which is non-blocking.

@@ -15,15 +15,15 @@ namespace gemmd {
 inline constexpr std::size_t kMostProxyHeaderBytes = 2048;
 
 struct ProxyHeader {
-  // So many bytes of it must still come, and perhaps more after these; 0: it is whole.
+  // Bytes that must still come, and perhaps others after these; 0: the header is whole.
   std::size_t missing = 0;
   // The client's end. AF_UNSPEC: the proxy does not say, because the connection is its own, which
   // asks whether the server is there, or the client's is a Unix socket.
   sockaddr_storage client{};
 };
 
-// Of a header's first bytes, and none behind it: whoever reads no more than is missing meets none.
-// INVALID_ARGUMENT: it is no header, or one beyond kMostProxyHeaderBytes.
+// Reads a header's first bytes, without any behind it: whoever receives no more than is missing
+// meets none of these. INVALID_ARGUMENT: it is no header, or one beyond kMostProxyHeaderBytes.
 absl::StatusOr<ProxyHeader> ReadProxyHeader(absl::string_view begun);
 
 }  // namespace gemmd

@@ -8,7 +8,7 @@
 
 namespace gemmd {
 
-// Of a peer as gRPC names it.
+// Takes a peer as gRPC names it.
 std::string NamedPeer(std::string peer);
 
 // The address by which peers are limited: of "ipv4:10.0.0.1:4711" the IPv4 address, of
@@ -16,7 +16,7 @@ std::string NamedPeer(std::string peer);
 std::string AddressOf(absl::string_view peer);
 
 // The peer's end of its connection, as EndpointOf() the connection's descriptor gives it:
-// "10.0.0.1:4711", "[2001:db8::1]:4711" or "unix". Of a forwarded one that is the proxy's end.
+// "10.0.0.1:4711", "[2001:db8::1]:4711" or "unix". A forwarded connection's is the proxy's end.
 std::string EndpointOf(absl::string_view peer);
 
 // The client's end of a forwarded connection; else EndpointOf(). Two clients of two proxies may

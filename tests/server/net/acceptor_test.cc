@@ -44,7 +44,7 @@ class Served {
     const std::lock_guard<std::mutex> lock(mutex_);
     return connections_.size();
   }
-  // What waits there to be read.
+  // Reads the bytes that wait there.
   std::string ReadAll(std::size_t index) {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::array<char, 256> bytes{};
