@@ -55,9 +55,10 @@ std::uint64_t SharedMemoryBytes() {
 }
 
 // "580.159.04" of "NVRM version: NVIDIA UNIX x86_64 Kernel Module  580.159.04  Release ..."; empty:
-// there is none.
+// there is none. The second line has the compiler's.
 absl::string_view DriverVersion(absl::string_view text) {
-  for (const absl::string_view word : absl::StrSplit(text, absl::ByAnyChar(" \t\n"))) {
+  const absl::string_view line = text.substr(0, text.find('\n'));
+  for (const absl::string_view word : absl::StrSplit(line, ' ')) {
     const std::size_t dot = word.find('.');
     const bool is_version = dot != 0 && dot != absl::string_view::npos &&
                             word.find_first_not_of("0123456789.") == absl::string_view::npos;
