@@ -350,14 +350,17 @@ class Proxy:
             text = text.replace(there, here)
         self.file = pathlib.Path(folder, "haproxy.cfg")
         self.file.write_text(text)
-        self.log = open(pathlib.Path(folder, "haproxy.log"), "w")
+        self.log = pathlib.Path(folder, "haproxy.log")
 
     def __enter__(self):
-        self.process = subprocess.Popen([*Network.inside("proxy"), "haproxy", "-db", "-f", self.file], stdout=self.log,
-                                        stderr=subprocess.STDOUT)
+        with open(self.log, "w") as out:
+            command = [*Network.inside("proxy"), "haproxy", "-db", "-f", self.file]
+            self.process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT)
         return self
 
     def __exit__(self, *exception):
+        if exception[0] is not None:
+            print(self.log.read_text())
         self.process.kill()
         self.process.wait()
 

@@ -16,7 +16,6 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "base/time/units.h"
-#include "server/net/forwarded_peers.h"
 #include "server/net/proxy_header.h"
 #include "server/observe/log.h"
 
@@ -31,12 +30,13 @@ int OpenSpare() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 }  // namespace
 
 Acceptor::Acceptor(std::vector<int> sockets, ConnectionTable* table, const Clock* clock,
-                   MayConnect may_connect, HandOver hand_over)
+                   MayConnect may_connect, HandOver hand_over, ForwardedPeers* forwarded)
     : sockets_(std::move(sockets)),
       table_(table),
       clock_(clock),
       may_connect_(std::move(may_connect)),
       hand_over_(std::move(hand_over)),
+      forwarded_(forwarded),
       stop_(eventfd(0, EFD_CLOEXEC)),
       spare_(OpenSpare()) {
   if (stop_ < 0) std::abort();  // the process has no files left before it serves
@@ -98,7 +98,7 @@ Acceptor::Outcome Acceptor::TakeOne(int socket) {
     }
   }
   const std::string peer = PeerOf(fd);
-  if (ForwardedPeers::Get().IsProxy(peer)) {
+  if (forwarded_ != nullptr && forwarded_->IsProxy(peer)) {
     Await(fd);
   } else {
     Admit(fd, peer, "");

@@ -10,6 +10,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 #include "server/net/connection_table.h"
+#include "server/net/forwarded_peers.h"
 
 namespace gemmd {
 
@@ -19,9 +20,9 @@ namespace gemmd {
 // connection (CVE-2023-4785). This one keeps a spare descriptor: it takes such a connection with it
 // and closes it.
 //
-// A connection from one of ForwardedPeers' proxies begins with a header of the PROXY protocol,
-// which is read here: the client that it names is the peer from then on. One whose header is wrong,
-// or does not come within kHeaderTime, is closed.
+// With `forwarded`, a connection from one of its proxies begins with a header of the PROXY
+// protocol, which is read here: the client that it names is the peer from then on. One whose header
+// is wrong, or does not come within kHeaderTime, is closed.
 class Acceptor {
  public:
   // Returns OK if the peer may connect now, as PeerOf() names it; else an error that says why not.
@@ -34,9 +35,10 @@ class Acceptor {
   // Takes over the descriptor of a connection, which is non-blocking.
   using HandOver = std::function<void(int fd)>;
 
-  // The sockets, the table and the clock outlive the acceptor.
+  // The sockets, the table and the clock outlive the acceptor. `forwarded`: null where no
+  // connection has such a header.
   Acceptor(std::vector<int> sockets, ConnectionTable* table, const Clock* clock,
-           MayConnect may_connect, HandOver hand_over);
+           MayConnect may_connect, HandOver hand_over, ForwardedPeers* forwarded = nullptr);
   Acceptor(const Acceptor&) = delete;
   Acceptor& operator=(const Acceptor&) = delete;
   // Nothing is handed over any more after it.
@@ -68,6 +70,7 @@ class Acceptor {
   const Clock* const clock_;
   const MayConnect may_connect_;
   const HandOver hand_over_;
+  ForwardedPeers* const forwarded_;
   int stop_ = -1;                   // an eventfd
   int spare_ = -1;                  // -1: none could be had again yet
   std::vector<Arriving> arriving_;  // the oldest comes first

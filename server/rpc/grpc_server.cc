@@ -121,7 +121,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
         grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
         connection.fd = fd;
         door->HandleNewConnection(&connection);
-      });
+      },
+      &ForwardedPeers::Get());
   return result;
 }
 

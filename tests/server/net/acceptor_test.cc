@@ -64,19 +64,24 @@ class Served {
 
 class AcceptorTest : public ::testing::Test {
  protected:
+  explicit AcceptorTest(ForwardedPeers* forwarded = nullptr) : forwarded_(forwarded) {}
   int port() const { return listening_->port(); }
 
+  ForwardedPeers* const forwarded_;
   testing::FakeClock clock_;
   ConnectionTable table_{{6, 4, {}}, {}, &clock_};
   absl::StatusOr<ListeningSockets> listening_ = ListeningSockets::Listen("127.0.0.1:0");
   Served served_;
   std::atomic<bool> may_connect_{true};
-  Acceptor acceptor_{listening_->sockets(), &table_, &clock_,
+  Acceptor acceptor_{listening_->sockets(),
+                     &table_,
+                     &clock_,
                      [this](const std::string& peer) {
                        EXPECT_EQ(peer.substr(0, 8), "127.0.0.");
                        return may_connect_ ? absl::OkStatus() : absl::ResourceExhaustedError("no");
                      },
-                     [this](int fd) { served_.Take(fd); }};
+                     [this](int fd) { served_.Take(fd); },
+                     forwarded_};
 };
 
 TEST_F(AcceptorTest, OnePeerLeavesRoomForOthers) {
@@ -105,8 +110,8 @@ TEST_F(AcceptorTest, OnePeerLeavesRoomForOthers) {
 // The process has one set of proxies: none again at the end.
 class ProxiesTest : public AcceptorTest {
  protected:
-  ProxiesTest() { ForwardedPeers::Get().SetProxies({"127.0.0.9"}); }
-  ~ProxiesTest() override { ForwardedPeers::Get().SetProxies({}); }
+  ProxiesTest() : AcceptorTest(&ForwardedPeers::Get()) { forwarded_->SetProxies({"127.0.0.9"}); }
+  ~ProxiesTest() override { forwarded_->SetProxies({}); }
 
   Socket FromProxy() {
     Socket proxy = NewClient();
@@ -125,6 +130,15 @@ class ProxiesTest : public AcceptorTest {
     return ForwardedPeers::Get().Name("ipv4:" + endpoint, PeerOf(own), endpoint);
   }
 };
+
+// As the listener for observers, whom HAProxy asks for the server's health.
+TEST_F(AcceptorTest, WithoutProxiesNoConnectionHasAHeader) {
+  ForwardedPeers::Get().SetProxies({"127.0.0.9"});
+  const Socket client = NewClient();
+  Connect(client, port(), 9);
+  served_.WaitFor(1);
+  ForwardedPeers::Get().SetProxies({});
+}
 
 TEST_F(ProxiesTest, ClientsCountInTheProxysPlace) {
   std::vector<Socket> many;
