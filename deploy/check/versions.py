@@ -137,7 +137,7 @@ def side_by_side(address, wheels):
                for seed, (title, wheel) in enumerate(wheels.items())}
     counts = {}
     for title, process in running.items():
-        said, _ = process.communicate(timeout=300)
+        said, _ = process.communicate(timeout=1800)
         if process.returncode != 0:
             raise SystemExit(f"{title} ended with code {process.returncode}")
         counts[title] = json.loads(said)
