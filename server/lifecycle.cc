@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <csignal>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <variant>
@@ -129,6 +130,15 @@ void FinishWork(const config::Lifecycle& config, Server* server, const Signals& 
   server->Shutdown();
 }
 
+HostNeeds NeedsOf(const config::ServerConfig& config) {
+  HostNeeds needs;
+  needs.may_use_gpus = config.device() == "cuda" || config.device() == "auto";
+  if (!config.shared_memory().name_prefix().empty()) {
+    needs.region_bytes = static_cast<std::uint64_t>(config.shared_memory().max_bytes());
+  }
+  return needs;
+}
+
 }  // namespace
 
 int Serve(const config::ServerConfig& config, const ReadOptions& read_options) {
@@ -140,6 +150,7 @@ int Serve(const config::ServerConfig& config, const ReadOptions& read_options) {
   const Signals signals;
   if (!MayDumpCore(config)) ForbidCoreDumps();
   LogHostLimits();
+  LogHostLacks(NeedsOf(config));
   SignalsAtStart at_start(&signals);
   const std::unique_ptr<Server> server = Server::Start(
       config,

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/../.."
 runs=${1:-20000}
 targets=("${@:2}")
 ((${#targets[@]} > 0)) || targets=(http infer_request jwt operands payload_codec policy \
-  quantized_file session tls_files traceparent weights)
+  proxy_header quantized_file session tls_files traceparent weights)
 
 deploy/install_packages.sh clang-14 libclang-rt-14-dev
 labels=("${targets[@]/#/\/\/tests/fuzz:}")
@@ -25,7 +25,8 @@ trap 'rm -rf "$work"' EXIT
 # A session's input is a play of a third as many events as it has bytes: longer ones meet no more
 # states and take longer. Its choices weigh about the same, so rare features earn no preference.
 declare -A how=([http]="-max_len=2048" [infer_request]="-max_len=1024" [jwt]="-max_len=2048" [operands]="-max_len=128"
-  [payload_codec]="-max_len=4096" [policy]="-max_len=2048" [quantized_file]="-max_len=1024"
+  [payload_codec]="-max_len=4096" [policy]="-max_len=2048" [proxy_header]="-max_len=2100"
+  [quantized_file]="-max_len=1024"
   [session]="-max_len=512 -entropic=0" [tls_files]="-max_len=8192" [traceparent]="-max_len=1024"
   [weights]="-max_len=2048")
 for target in "${targets[@]}"; do

@@ -17,7 +17,7 @@ import urllib.request
 
 import grpc
 import numpy
-from gemmd.v1 import gemm_pb2, gemm_pb2_grpc, matrix_pb2, status_pb2
+from gemmd.v1 import gemm_pb2, gemm_pb2_grpc, matrix_pb2, regions_pb2, regions_pb2_grpc, status_pb2
 
 from processes import Server, gemm, gemm_binary
 
@@ -76,7 +76,10 @@ class Proxy:
         "caddy": (r"http://127.0.0.1:(\d+) \{", "https://localhost:\\1 {\n\tbind 127.0.0.1\n\ttls {cert} {key}"),
     }
 
-    def __init__(self, kind, addresses, patience="1h", without=None, tls=None):
+    # Words for a server's line, by which gemmd is told whose connection it is. Others have none.
+    CAN_TELL = {"haproxy": ["send-proxy", "send-proxy-v2"], "haproxy http": ["send-proxy", "send-proxy-v2"]}
+
+    def __init__(self, kind, addresses, patience="1h", without=None, tls=None, tells=""):
         name, self.command, self.server_line = self.KINDS[kind]
         self.port = free_port()
         self.address = f"127.0.0.1:{self.port}"
@@ -96,6 +99,9 @@ class Proxy:
             text, changed = re.subn(rf"^(\s*){line}", lambda match: match[1] + re.sub(line, with_tls, match[0].strip()),
                                     text, flags=re.M)
             assert changed == 1, text
+        if tells:
+            line = re.search(rf"^{self.server_line}$", text, re.M)[0]
+            text = text.replace(line, f"{line} {tells}")
         for another in addresses[1:]:
             text = self.with_server(text, addresses[0], another)
         # Its ports for administration and for plain HTTP may be another one's.
@@ -270,10 +276,13 @@ class Behind:
         return code_of(result.stderr)
 
     @property
+    def channel(self):
+        return grpc.insecure_channel(self.proxy.address, [("grpc.use_local_subchannel_pool", 1),
+                                                          ("grpc.max_receive_message_length", -1)])
+
+    @property
     def stub(self):
-        channel = grpc.insecure_channel(self.proxy.address, [("grpc.use_local_subchannel_pool", 1),
-                                                             ("grpc.max_receive_message_length", -1)])
-        return gemm_pb2_grpc.GemmStub(channel)
+        return gemm_pb2_grpc.GemmStub(self.channel)
 
     def count(self, metric):
         """The sum of a metric's series whose text begins so."""
@@ -437,6 +446,18 @@ class Behind:
     def session_on_two(self):
         return self.session_over_four()
 
+    def told_apart(self):
+        """gemmd counts the client, and takes it for no one of its own host, though both are on it here."""
+        product = self.gemm("matmul", self.files.small, self.files.small)
+        if product != "yes":
+            return product
+        try:
+            regions_pb2_grpc.RegionsStub(self.channel).Register(regions_pb2.RegisterRegionRequest(
+                posix=regions_pb2.PosixMemory(name="/none", size_bytes=4096)))
+        except grpc.RpcError as error:
+            return "yes" if error.code().name == "PERMISSION_DENIED" and "127.0.0.1:" in error.details() else seen(error)
+        return "a client of another host may share memory"
+
     def clients_with_tls(self):
         port = self.proxy.address.rpartition(":")[2]
         result = gemm("--server", f"localhost:{port}", "--patience=0", "--tls", "--tls-root-certs", self.files.tls["cert"],
@@ -473,6 +494,7 @@ class Behind:
         ("two servers: a product over four connections", "session_on_two"),
     ]
 
+    TOLD_APART = ("clients told apart by the PROXY protocol", "told_apart")
     WITH_TLS = [("clients with TLS", "clients_with_tls")]
 
     def run(self):
@@ -486,6 +508,13 @@ class Behind:
             yield from ask(self.ROWS, [self.server.address])
             with Server(*OPTIONS) as other:
                 yield from ask(self.ON_TWO, [self.server.address, other.address])
+            title, name = self.TOLD_APART
+            found = "no" if self.kind not in Proxy.CAN_TELL else "yes"
+            for tells in Proxy.CAN_TELL.get(self.kind, []):
+                with Server(*OPTIONS, "--limits.proxy-protocol=127.0.0.1") as told:
+                    ((_, one),) = ask([(title, name)], [told.address], tells=tells)
+                    found = found if one == "yes" else f"{tells}: {one}"
+            yield title, found
             tls = self.files.tls
             secret = [f"--tls.certificate-file={tls['cert']}", f"--tls.key-file={tls['key']}"]
             with Server(*OPTIONS, *([] if Proxy.WITH_TLS[self.kind] else secret)) as last:

@@ -73,29 +73,37 @@ int UnreadBytesOf(int fd) {
 
 }  // namespace
 
+std::string PeerOf(const sockaddr_storage& peer) {
+  if (peer.ss_family == AF_INET) {
+    return NetworkText(reinterpret_cast<const sockaddr_in*>(&peer)->sin_addr);
+  }
+  if (peer.ss_family != AF_INET6) return kLocal;
+  return NetworkText(reinterpret_cast<const sockaddr_in6*>(&peer)->sin6_addr);
+}
+
 std::string PeerOf(int fd) {
   sockaddr_storage peer{};
   socklen_t size = sizeof peer;
   if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return kGone;
-  if (peer.ss_family == AF_INET) {
-    return NetworkText(reinterpret_cast<sockaddr_in*>(&peer)->sin_addr);
-  }
-  if (peer.ss_family != AF_INET6) return kLocal;
-  return NetworkText(reinterpret_cast<sockaddr_in6*>(&peer)->sin6_addr);
+  return PeerOf(peer);
 }
 
 std::string EndpointOf(int fd) {
   sockaddr_storage peer{};
   socklen_t size = sizeof peer;
   if (getpeername(fd, reinterpret_cast<sockaddr*>(&peer), &size) != 0) return kGone;
+  return EndpointOf(peer);
+}
+
+std::string EndpointOf(const sockaddr_storage& peer) {
   std::array<char, INET6_ADDRSTRLEN> text{};
   if (peer.ss_family == AF_INET) {
-    const auto* const v4 = reinterpret_cast<sockaddr_in*>(&peer);
+    const auto* const v4 = reinterpret_cast<const sockaddr_in*>(&peer);
     inet_ntop(AF_INET, &v4->sin_addr, text.data(), text.size());
     return absl::StrCat(text.data(), ":", ntohs(v4->sin_port));
   }
   if (peer.ss_family != AF_INET6) return kLocal;
-  const auto* const v6 = reinterpret_cast<sockaddr_in6*>(&peer);
+  const auto* const v6 = reinterpret_cast<const sockaddr_in6*>(&peer);
   const int port = ntohs(v6->sin6_port);
   if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
     inet_ntop(AF_INET, &v6->sin6_addr.s6_addr[12], text.data(), text.size());
@@ -151,7 +159,7 @@ void ConnectionTable::ForgetClosed() {
   }
 }
 
-absl::Status ConnectionTable::Add(int fd, const std::string& peer) {
+absl::Status ConnectionTable::Add(int fd, const std::string& peer, const std::string& client) {
   const MutexLock lock(mutex_);
   absl::StatusOr<Hold> place = TakePlace(peer);
   absl::Status status = place.status();
@@ -167,8 +175,16 @@ absl::Status ConnectionTable::Add(int fd, const std::string& peer) {
     const MutexLock users_lock(users_mutex_);
     users_[endpoint].clear();  // of one that had the same port before, and was not forgotten yet
   }
-  peers_[peer].connections.push_back(
-      {*std::move(place), fd, file.st_ino, std::move(endpoint), ReadingProgress(), false, {}});
+  ForwardedPeers::Entry forwarded;
+  if (!client.empty()) forwarded = ForwardedPeers::Get().Add(endpoint, client);
+  peers_[peer].connections.push_back({*std::move(place),
+                                      fd,
+                                      file.st_ino,
+                                      std::move(endpoint),
+                                      ReadingProgress(),
+                                      false,
+                                      {},
+                                      std::move(forwarded)});
   ++taken_;
   return absl::OkStatus();
 }

@@ -1,6 +1,7 @@
 // Keeps the table of open connections: whose they are, and how many more may be.
 #pragma once
 
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include <cstddef>
@@ -18,6 +19,7 @@
 #include "base/time/clock.h"
 #include "server/holdings/ledger.h"
 #include "server/holdings/quotas.h"
+#include "server/net/forwarded_peers.h"
 #include "server/net/partial_messages.h"
 #include "server/net/reading_progress.h"
 #include "server/observe/progress.h"
@@ -28,10 +30,12 @@ namespace gemmd {
 // The peer of a connected socket, by which connections are limited: its IPv4 address; the /64
 // network of its IPv6 address, because a host may use all addresses of one; or "unix".
 std::string PeerOf(int fd);
+std::string PeerOf(const sockaddr_storage& peer);
 
 // The peer's end of a connected socket: "10.0.0.1:4711" or "[2001:db8::1]:4711", which no other
 // connection of the server has, or "unix", which all local sockets have.
 std::string EndpointOf(int fd);
+std::string EndpointOf(const sockaddr_storage& peer);
 
 // The table also ends connections whose clients do not read what waits for them: gRPC keeps what it
 // gave to a connection until the system takes it, even of calls that have ended.
@@ -65,8 +69,9 @@ class ConnectionTable {
   void SetLimits(const Limits& limits, const ProgressLimit& reading);
 
   // Counts a connection, whose descriptor is open, until it is closed. RESOURCE_EXHAUSTED names the
-  // limit that it would pass.
-  absl::Status Add(int fd, const std::string& peer);
+  // limit that it would pass. `client`: whose connection it is where a proxy forwards it, as
+  // EndpointOf() has it; empty: the peer's.
+  absl::Status Add(int fd, const std::string& peer, const std::string& client = {});
 
   // The time until a peer whose connection was closed opens another.
   enum class Reopening : std::uint8_t { kLater, kAtOnce };
@@ -121,6 +126,7 @@ class ConnectionTable {
     ReadingProgress reading;
     bool is_shut_down = false;
     SendQueue local_queue;  // of a local socket at the last look
+    ForwardedPeers::Entry forwarded;
   };
   struct Peer {
     std::vector<Connection> connections;

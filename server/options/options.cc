@@ -1,7 +1,10 @@
 #include "server/options/options.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <deque>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -9,8 +12,11 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 #include "base/process/read_file.h"
 #include "base/text/address.h"
+#include "base/text/network.h"
 #include "base/version.h"
 #include "google/protobuf/descriptor.h"
 #include "google/protobuf/io/tokenizer.h"
@@ -200,11 +206,30 @@ absl::Status ValidateListener(const char* flag, const std::string& address,
       "--tls.key-file, or --insecure, which sends everything in plain text"));
 }
 
+// Addresses as connections are known by: a proxy that is written otherwise would be nobody's.
+absl::Status ValidateProxies(absl::string_view list) {
+  for (const absl::string_view name : absl::StrSplit(list, ',', absl::SkipWhitespace())) {
+    absl::string_view address = name;
+    absl::ConsumeSuffix(&address, "/64");
+    in_addr v4{};
+    in6_addr v6{};
+    const bool is_known =
+        (inet_pton(AF_INET, std::string(name).c_str(), &v4) == 1 && NetworkText(v4) == name) ||
+        (inet_pton(AF_INET6, std::string(address).c_str(), &v6) == 1 && NetworkText(v6) == name);
+    if (is_known) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("--limits.proxy-protocol has \"", name,
+                     "\"; it must be an IPv4 address, or a network of IPv6 as \"2001:db8::/64\""));
+  }
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::Status Validate(const config::ServerConfig& config) {
   if (absl::Status status = CheckFields(config, {}); !status.ok()) return status;
   if (absl::Status status = ValidateTls(config.tls()); !status.ok()) return status;
+  if (absl::Status s = ValidateProxies(config.limits().proxy_protocol()); !s.ok()) return s;
   if (absl::Status s = ValidateListener("--listen", config.listen(), config); !s.ok()) return s;
   if (!config.observe().listen().empty()) {
     absl::Status status = ValidateListener("--observe.listen", config.observe().listen(), config);

@@ -9,6 +9,7 @@
 #include "grpcpp/health_check_service_interface.h"
 #include "grpcpp/resource_quota.h"
 #include "inference/grpc_service.grpc.pb.h"
+#include "server/net/forwarded_peers.h"
 #include "server/rpc/grpc_log.h"
 
 namespace gemmd {
@@ -67,6 +68,7 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
   }
   absl::StatusOr<ListeningSockets> sockets = ListeningSockets::Listen(options.listen);
   if (!sockets.ok()) return sockets.status();
+  ForwardedPeers::Get().SetProxies(options.proxy_protocol);
   grpc::EnableDefaultHealthCheckService(false);  // see HealthService
 
   grpc::ServerBuilder builder;
@@ -119,7 +121,8 @@ absl::StatusOr<std::unique_ptr<GrpcServer>> GrpcServer::Start(
         grpc::experimental::ExternalConnectionAcceptor::NewConnectionParameters connection;
         connection.fd = fd;
         door->HandleNewConnection(&connection);
-      });
+      },
+      &ForwardedPeers::Get());
   return result;
 }
 

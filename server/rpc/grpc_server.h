@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,6 +34,7 @@ struct GrpcServerOptions {
   bool channelz = false;            // whether the service of that name is served
   bool oip = false;                 // whether inference.GRPCInferenceService is among the services
   ConnectionTable::Limits connections;
+  std::set<std::string> proxy_protocol;  // addresses of proxies, as ForwardedPeers has them
   LiveCallLimit::Limits live_calls;
   int connection_idle_ms = 0;  // then a connection without calls is closed
   int connection_age_ms = 0;   // then a connection takes no more calls; 0: never

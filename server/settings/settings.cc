@@ -91,6 +91,7 @@ GrpcServerOptions RpcOptions(const config::ServerConfig& config, std::size_t des
           : (options.connections.all + 3) / 4;
   options.connections.interval = ConnectionInterval(config.limits());
   options.connections.proxies = NamesOf(config.limits().proxies());
+  options.proxy_protocol = NamesOf(config.limits().proxy_protocol());
   options.connection_age_ms = static_cast<int>(config.limits().connection_age_ms());
   options.connection_idle_ms = static_cast<int>(config.limits().connection_idle_ms());
   options.ping_interval_ms = static_cast<int>(config.limits().ping_interval_ms());

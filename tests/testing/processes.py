@@ -32,16 +32,16 @@ class Server:
     """A gemmd process of this machine, on a port that it keeps over restarts. A context manager.
 
     options: of its command line. command: what runs it, {"taskset", "-c", "0"} for example.
-    more: of subprocess.Popen.
+    address: where it listens. more: of subprocess.Popen.
     """
 
-    def __init__(self, *options, command=(), **more):
+    def __init__(self, *options, command=(), address="127.0.0.1:0", **more):
         self.options = options
         self.command = command
         self.more = more
         self.folder = tempfile.mkdtemp(prefix="gemmd-test-")
         self.process = None
-        self.address = "127.0.0.1:0"
+        self.address = address
         self.observe_address = None
         self.start()
 

@@ -6,6 +6,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
+#include "server/rpc/calls/caller.h"
 #include "server/rpc/calls/peer.h"
 
 namespace gemmd {
@@ -76,7 +77,7 @@ absl::StatusOr<Login> Authorizer::Admit(const grpc::ServerContextBase& context,
   Login login;
   login.method = &method;
   if (method.any_of.empty()) return login;
-  login.peer = context.peer();
+  login.peer = PeerOf(context);
   const std::string& peer = login.peer;
   absl::StatusOr<CallerCredentials> credentials = CredentialsOf(context);
   if (!credentials.ok()) {

@@ -276,7 +276,8 @@ ConnectionTable::Traffic CallWatch::FindConnections() {
   for (const auto& [endpoint, each] : traffic) {
     Shard& shard = ShardOf(endpoint);
     const MutexLock lock(shard.mutex);
-    shard.Find(endpoint, absl::StrCat(endpoint.front() == '[' ? "ipv6:" : "ipv4:", endpoint));
+    shard.Find(endpoint,
+               NamedPeer(absl::StrCat(endpoint.front() == '[' ? "ipv6:" : "ipv4:", endpoint)));
   }
   return traffic;
 }

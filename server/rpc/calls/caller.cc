@@ -9,9 +9,11 @@
 
 namespace gemmd {
 
+std::string PeerOf(const grpc::ServerContextBase& context) { return NamedPeer(context.peer()); }
+
 Caller CallerOf(const grpc::ServerContextBase& context) {
-  const std::string peer = context.peer();
-  return {std::hash<std::string>()(peer), AddressOf(peer), EndpointOf(peer)};
+  const std::string peer = PeerOf(context);
+  return {std::hash<std::string>()(peer), AddressOf(peer), ClientOf(peer)};
 }
 
 std::uint64_t HeaderBytesOf(const grpc::ServerContextBase& context) {

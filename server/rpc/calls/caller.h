@@ -9,10 +9,13 @@
 
 namespace gemmd {
 
+// The peer as NamedPeer() has it. Everything that asks who a call's peer is asks here.
+std::string PeerOf(const grpc::ServerContextBase& context);
+
 struct Caller {
   std::uint64_t connection = 0;  // equal for calls of one connection; hardly ever for those of two
   std::string address;           // as AddressOf() has it
-  std::string endpoint;          // as EndpointOf() has it
+  std::string endpoint;          // as ClientOf() has it
 };
 Caller CallerOf(const grpc::ServerContextBase& context);
 

@@ -9,6 +9,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/strings/strip.h"
 #include "nlohmann/json.hpp"
+#include "server/rpc/calls/peer.h"
 
 namespace gemmd {
 namespace {
@@ -81,8 +82,8 @@ std::vector<LiveCalls::OfConnection> ChannelzCalls::ByConnection() {
       all += calls;
       const std::string name = each.value("name", "");
       const bool is_served = answered != 0 || NumberOf(data, "messagesSent") != 0;
-      connections.push_back({socket, std::string(absl::StripPrefix(name, "chttp2 ")), calls,
-                             static_cast<std::uint64_t>(answered), is_served});
+      connections.push_back({socket, NamedPeer(std::string(absl::StripPrefix(name, "chttp2 "))),
+                             calls, static_cast<std::uint64_t>(answered), is_served});
     }
     is_last = MemberOf(page, "socketRef").empty() || page.value("end", false);
   }

@@ -14,7 +14,7 @@ class LiveCalls {
  public:
   struct OfConnection {
     std::int64_t id = 0;  // of no other connection, before or after
-    std::string peer;     // gRPC's name of the connection's other end
+    std::string peer;     // as NamedPeer() has it
     std::uint64_t calls = 0;
     std::uint64_t answered = 0;  // calls so far that had their answer before they were reset
     bool is_served = false;      // it had such an answer, or a message on a stream

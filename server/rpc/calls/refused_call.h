@@ -14,7 +14,7 @@ class RefusedCall final : public grpc::ServerBidiReactor<grpc::ByteBuffer, grpc:
   // Deletes itself when gRPC is done with it. The watch and the context outlive it.
   RefusedCall(CallWatch* watch, grpc::CallbackServerContext* context, const grpc::Status& status)
       : watch_(watch), context_(context) {
-    watch_->Add(this, context->peer(), HeaderBytesOf(*context)).IgnoreError();  // it ends at once
+    watch_->Add(this, PeerOf(*context), HeaderBytesOf(*context)).IgnoreError();  // it ends at once
     SetDue(watch_->clock().Now() + progress_limit().window);
     Finish(status);
   }

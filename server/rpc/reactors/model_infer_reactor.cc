@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "server/rpc/calls/caller.h"
 #include "server/rpc/oip/infer_response.h"
 
 namespace gemmd {
@@ -30,7 +31,7 @@ absl::StatusOr<std::unique_ptr<ProductReactor::Received>> ModelInferReactor::Dec
   absl::Status status = ParseMessage(received->bytes, &request, &received->raw);
   if (!status.ok()) return status;
   absl::StatusOr<InferProduct> product = decoder_.Decode(
-      request, received->raw, {tenant(), context()->peer(), arrival}, &known_model_);
+      request, received->raw, {tenant(), PeerOf(*context()), arrival}, &known_model_);
   if (!product.ok()) return product.status();
   received->product = *std::move(product);
   received->call = std::move(received->product.call);

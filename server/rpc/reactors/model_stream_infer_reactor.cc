@@ -4,6 +4,7 @@
 #include <utility>
 #include <variant>
 
+#include "server/rpc/calls/caller.h"
 #include "server/rpc/codec/decode.h"
 #include "server/rpc/codec/status.h"
 #include "server/rpc/oip/infer_response.h"
@@ -71,7 +72,7 @@ absl::Status ModelStreamInferReactor::Begin(const inference::ModelInferRequest& 
   header.request_id = next_id_++;
   absl::StatusOr<InferProduct> product =
       decoder_.Decode(request, message->raw,
-                      {login_.identity.tenant, context_->peer(), message->arrival}, &asked.model);
+                      {login_.identity.tenant, PeerOf(*context_), message->arrival}, &asked.model);
   // Streams live long: what let this one in may have ended.
   if (absl::Status s = services_.authorizer->Check(&login_); !s.ok()) product = std::move(s);
   if (product.ok()) {

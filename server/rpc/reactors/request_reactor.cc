@@ -17,7 +17,8 @@ constexpr TimeNs kMoment = 2'000'000'000;
 
 RequestReactor::RequestReactor(CallWatch* watch, grpc::CallbackServerContext* context)
     : watch_(watch), context_(context) {
-  if (const absl::Status s = watch_->Add(this, context->peer(), HeaderBytesOf(*context)); !s.ok()) {
+  if (const absl::Status s = watch_->Add(this, PeerOf(*context), HeaderBytesOf(*context));
+      !s.ok()) {
     Fail(s);
   } else {
     StartReading();
@@ -106,7 +107,7 @@ TimeNs RequestReactor::OnSlowMessage(TimeNs now) {
   const TimeNs due = Progress::OfWhole(limit, message_bytes, start_).due();
   absl::Status status = StalledError("the call's message came", limit);
   if (now <= due) {
-    absl::StatusOr<Hold> place = watch_->slow_calls()->Take(AddressOf(context_->peer()));
+    absl::StatusOr<Hold> place = watch_->slow_calls()->Take(AddressOf(PeerOf(*context_)));
     status = place.status();
     if (place.ok()) {
       slow_ = *std::move(place);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/time/units.h"
+#include "server/rpc/calls/caller.h"
 #include "server/rpc/codec/status.h"
 
 namespace gemmd {
@@ -18,7 +19,8 @@ TimeNs LookPeriod(const ProgressLimit& limit) { return std::min(kSecond, limit.w
 void SessionReactor::Start() {
   self_ = shared_from_this();
   if (!services_.admission->IsDraining()) Count();
-  if (const absl::Status s = services_.watch->Add(this, context_->peer(), HeaderBytesOf(*context_));
+  if (const absl::Status s =
+          services_.watch->Add(this, PeerOf(*context_), HeaderBytesOf(*context_));
       !s.ok()) {
     FinishOnce(s);
   } else {

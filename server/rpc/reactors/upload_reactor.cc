@@ -23,7 +23,7 @@ UploadReactor::UploadReactor(OperandStore* store, const Router* router, CallWatc
       active_uploads_(active_uploads),
       context_(context),
       tenant_(std::move(tenant)) {
-  absl::Status status = watch_->Add(this, context->peer(), HeaderBytesOf(*context));
+  absl::Status status = watch_->Add(this, PeerOf(*context), HeaderBytesOf(*context));
   const MutexLock lock(mutex_);
   progress_ = Progress(progress_limit(), watch_->clock().Now());
   if (!status.ok()) {

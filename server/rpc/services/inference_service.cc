@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "base/text/quoted.h"
 #include "base/version.h"
+#include "server/rpc/calls/caller.h"
 #include "server/rpc/calls/peer.h"
 #include "server/rpc/oip/infer_model.h"
 #include "server/rpc/reactors/model_infer_reactor.h"
@@ -126,7 +127,7 @@ void InferenceService::ServeUnary(const char* method, Handler handler) {
     return HandleUnary<Request>(watch_, context,
                                 [handler, context, tenant = login.identity.tenant](
                                     const Request& request) -> absl::StatusOr<Response> {
-                                  return handler(tenant, context->peer(), request);
+                                  return handler(tenant, PeerOf(*context), request);
                                 });
   });
 }

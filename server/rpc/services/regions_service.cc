@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/time/units.h"
+#include "server/rpc/calls/caller.h"
 #include "server/rpc/calls/peer.h"
 #include "server/rpc/codec/decode.h"
 #include "server/rpc/services/unary.h"
@@ -68,7 +69,7 @@ RequestReactor* RegionsService::AnswerRegister(Context* context, const Tenant& t
   return HandleUnary<v1::RegisterRegionRequest>(
       watch_, context,
       [this, context, tenant](const v1::RegisterRegionRequest& message) -> Response {
-        if (absl::Status s = CheckSharesMemory(context->peer()); !s.ok()) return s;
+        if (absl::Status s = CheckSharesMemory(PeerOf(*context)); !s.ok()) return s;
         const absl::StatusOr<RegionTable::Registered> registered =
             gemmd::Register(message, tenant, table_);
         if (!registered.ok()) return registered.status();
@@ -84,7 +85,7 @@ RequestReactor* RegionsService::AnswerUnregister(Context* context, const Tenant&
   return HandleUnary<v1::UnregisterRegionRequest>(
       watch_, context,
       [this, context, tenant](const v1::UnregisterRegionRequest& message) -> Response {
-        if (absl::Status s = CheckSharesMemory(context->peer()); !s.ok()) return s;
+        if (absl::Status s = CheckSharesMemory(PeerOf(*context)); !s.ok()) return s;
         if (absl::Status s = table_->Unregister(message.region(), tenant); !s.ok()) return s;
         return v1::UnregisterRegionResponse();
       });
@@ -94,7 +95,7 @@ RequestReactor* RegionsService::AnswerRenew(Context* context, const Tenant& tena
   using Response = absl::StatusOr<v1::RenewRegionResponse>;
   return HandleUnary<v1::RenewRegionRequest>(
       watch_, context, [this, context, tenant](const v1::RenewRegionRequest& message) -> Response {
-        if (absl::Status s = CheckSharesMemory(context->peer()); !s.ok()) return s;
+        if (absl::Status s = CheckSharesMemory(PeerOf(*context)); !s.ok()) return s;
         const absl::StatusOr<std::optional<TimeNs>> asked =
             DecodeLease(message.has_lease(), message.lease());
         if (!asked.ok()) return asked.status();
@@ -110,7 +111,7 @@ RequestReactor* RegionsService::AnswerStatus(Context* context, const Tenant& ten
   using Response = absl::StatusOr<v1::RegionStatusResponse>;
   return HandleUnary<v1::RegionStatusRequest>(
       watch_, context, [this, context, tenant](const v1::RegionStatusRequest& message) -> Response {
-        if (absl::Status s = CheckSharesMemory(context->peer()); !s.ok()) return s;
+        if (absl::Status s = CheckSharesMemory(PeerOf(*context)); !s.ok()) return s;
         if (message.region().empty()) {
           return absl::InvalidArgumentError(
               "region is empty; it must be an id that Register gave: nobody is told of the regions "

@@ -1,6 +1,7 @@
 #include "server/options/options.h"
 
 #include <fstream>
+#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -119,6 +120,21 @@ TEST(Options, WhereOthersCanConnectTlsOrInsecureMustBeSaid) {
   EXPECT_FALSE(Parse({"--observe.listen=nowhere"}).ok());
   EXPECT_EQ(Parse({"--insecure=yes"}).status().message(),
             "--insecure is \"yes\"; it must be on, off");
+}
+
+TEST(Options, ProxiesAreNamedAsTheirConnectionsAre) {
+  for (const char* list : {"10.0.0.2", "10.0.0.2,10.0.0.3", "2001:db8::/64,127.0.0.1"}) {
+    const std::string flag = absl::StrCat("--limits.proxy-protocol=", list);
+    EXPECT_TRUE(Parse({flag.c_str()}).ok()) << list;
+  }
+  for (const char* name : {"10.0.0", "010.0.0.2", "10.0.0.0/24", "10.0.0.2/64", "2001:db8::2",
+                           "2001:db8::2/64", "2001:DB8::/64", "unix", "localhost", "::/0"}) {
+    const std::string flag = absl::StrCat("--limits.proxy-protocol=127.0.0.1,", name);
+    EXPECT_EQ(Parse({flag.c_str()}).status().message(),
+              absl::StrCat("--limits.proxy-protocol has \"", name,
+                           "\"; it must be an IPv4 address, or a network of IPv6 as "
+                           "\"2001:db8::/64\""));
+  }
 }
 
 TEST(Options, FileErrorsNameFileLineAndField) {
