@@ -184,13 +184,13 @@ TEST(PackedGroups, GoOnInAnotherLaunch) {
   Groups(CodeFormat::kMxfp4, c, ends).ExpectBitsOfGroupsAlone({});
 }
 
-// An H200's.
+// An H100's, as launches take it, which know no device.
 DeviceTraits Traits() {
   DeviceTraits traits;
   traits.kind = DeviceKind::kCuda;
   traits.compute_capability = 90;
   traits.compute_units = 132;
-  traits.memory_gbps = 4800;
+  traits.memory_gbps = 3000;
   return traits;
 }
 // The numbers of groups that go by each tiling, and alone.
@@ -214,6 +214,9 @@ TEST(PackedGroups, GoByTheQuickestTilings) {
   constexpr CodeFormat kInt4 = CodeFormat::kInt4;
   EXPECT_EQ(CountByTiling(kInt4, 14336, std::vector<std::int64_t>(64, 1)),
             (Counts{64, 0, 0, 0, 0, 0}));
+  // Bytes bind both tilings that have room: that with less work for nothing.
+  EXPECT_EQ(CountByTiling(kInt4, 14336, std::vector<std::int64_t>(64, 8)),
+            (Counts{0, 64, 0, 0, 0, 0}));
   EXPECT_EQ(CountByTiling(kInt4, 14336, std::vector<std::int64_t>(64, 256)),
             (Counts{0, 0, 0, 0, 64, 0}));
   // Two of few rows are not worth a launch of their own.
@@ -221,8 +224,8 @@ TEST(PackedGroups, GoByTheQuickestTilings) {
   // Nor is one of many beside others of some.
   EXPECT_EQ(CountByTiling(kInt4, 14336, {188, 60, 60, 60, 60, 60}), (Counts{0, 0, 0, 6, 0, 0}));
   // Lines that no tiling of many rows takes, and weights with offsets.
-  EXPECT_EQ(CountByTiling(kInt4, 14336 + 128, {8, 40}), (Counts{0, 1, 0, 0, 0, 1}));
-  EXPECT_EQ(CountByTiling(CodeFormat::kUint4Offset, 14336, {8, 40}), (Counts{0, 1, 0, 0, 0, 1}));
+  EXPECT_EQ(CountByTiling(kInt4, 14336 + 128, {1, 40}), (Counts{1, 0, 0, 0, 0, 1}));
+  EXPECT_EQ(CountByTiling(CodeFormat::kUint4Offset, 14336, {1, 40}), (Counts{1, 0, 0, 0, 0, 1}));
 }
 
 // Where a stack's matrices lie is a number of packed ones, and rows of f32 have no such launch.
