@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/math.h"
+#include "kernels/hopper/quant/format_names.h"
 #include "kernels/hopper/quant/groups_e4m3_entries.h"
 #include "kernels/hopper/quant/groups_e5m2_entries.h"
 #include "kernels/hopper/quant/groups_int4_entries.h"
@@ -217,30 +218,7 @@ LaunchFunction* LaunchOf(CodeFormat format, int tiling, const LaunchTarget& targ
   case CodeFormat::k##format:                                                            \
     static_assert(kGroups##format##Variants == GroupTilingCount(CodeFormat::k##format)); \
     return Groups##format##For(target, tiling);
-  switch (format) {
-    GEMMD_CASE(Int4)
-    GEMMD_CASE(Int4G64)
-    GEMMD_CASE(Int4G32)
-    GEMMD_CASE(Uint4Offset)
-    GEMMD_CASE(Uint4G64Offset)
-    GEMMD_CASE(Uint4G32Offset)
-    GEMMD_CASE(Uint4G32FloatOffset)
-    GEMMD_CASE(TableG64Float)
-    GEMMD_CASE(Iq4NlG32)
-    GEMMD_CASE(Iq4NlG32Float)
-    GEMMD_CASE(Mxfp4)
-    GEMMD_CASE(Nvfp4)
-    GEMMD_CASE(Int8)
-    GEMMD_CASE(Int8G64)
-    GEMMD_CASE(Int8G32)
-    GEMMD_CASE(Uint8G32Offset)
-    GEMMD_CASE(E4m3)
-    GEMMD_CASE(E5m2)
-    GEMMD_CASE(MxE4m3)
-    GEMMD_CASE(MxE5m2)
-    GEMMD_CASE(MxE3m2)
-    GEMMD_CASE(MxE2m3)
-  }
+  switch (format) { GEMMD_QUANT_FORMATS(GEMMD_CASE) }
 #undef GEMMD_CASE
   return nullptr;
 }

@@ -34,6 +34,7 @@
 #include "kernels/hopper/quant/few_uint8_g32_offset_entries.h"
 #include "kernels/hopper/quant/float_rows_entries.h"
 #include "kernels/hopper/quant/float_rows_places.h"
+#include "kernels/hopper/quant/format_names.h"
 #include "kernels/hopper/quant/forms.h"
 #include "kernels/hopper/quant/group_launches.h"
 #include "kernels/hopper/quant/packed_places.h"
@@ -142,30 +143,7 @@ Launch* LaunchOf(const Form& form, const LaunchTarget& target) {
                   quant::kWide##format##Variants == WideTilingCount(CodeFormat::k##format)); \
     return is_few ? quant::Few##format##For(target, form.tiling)                             \
                   : quant::Wide##format##For(target, form.tiling);
-  switch (form.format) {
-    GEMMD_CASE(Int4)
-    GEMMD_CASE(Int4G64)
-    GEMMD_CASE(Int4G32)
-    GEMMD_CASE(Uint4Offset)
-    GEMMD_CASE(Uint4G64Offset)
-    GEMMD_CASE(Uint4G32Offset)
-    GEMMD_CASE(Uint4G32FloatOffset)
-    GEMMD_CASE(TableG64Float)
-    GEMMD_CASE(Iq4NlG32)
-    GEMMD_CASE(Iq4NlG32Float)
-    GEMMD_CASE(Mxfp4)
-    GEMMD_CASE(Nvfp4)
-    GEMMD_CASE(Int8)
-    GEMMD_CASE(Int8G64)
-    GEMMD_CASE(Int8G32)
-    GEMMD_CASE(Uint8G32Offset)
-    GEMMD_CASE(E4m3)
-    GEMMD_CASE(E5m2)
-    GEMMD_CASE(MxE4m3)
-    GEMMD_CASE(MxE5m2)
-    GEMMD_CASE(MxE3m2)
-    GEMMD_CASE(MxE2m3)
-  }
+  switch (form.format) { GEMMD_QUANT_FORMATS(GEMMD_CASE) }
 #undef GEMMD_CASE
   return nullptr;
 }

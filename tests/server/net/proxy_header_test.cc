@@ -48,7 +48,7 @@ TEST(ProxyHeader, MayNameNone) {
   EXPECT_EQ(Read(Binary(0x21, 0x31, std::string(216, '/'))), "");
 }
 
-// Whoever reads what is missing, and no more, has read the header when nothing is.
+// A reader that takes as many bytes as are missing ends with the header, and has none behind it.
 TEST(ProxyHeader, SaysHowMuchMustStillCome) {
   for (const std::string& whole :
        {std::string("PROXY TCP4 10.0.0.9 10.0.0.2 4711 443\r\n"), std::string("PROXY UNKNOWN\r\n"),
