@@ -4,12 +4,12 @@
 #include <chrono>
 #include <future>
 #include <optional>
-#include <thread>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "base/digest/operand_digest.h"
+#include "base/sync/thread_loop.h"
 #include "client/wire/wire_types.h"
 
 namespace gemmd::client {
@@ -118,22 +118,18 @@ CallEnd OperandLink::Upload(const v1::UploadRequest::Begin& begin, const Operand
   first.Send(source, {head});
   const bool is_shared = HasBegun(source, deadline);
   std::vector<CallEnd> ends(parts.size());
-  std::vector<std::thread> threads;
-  for (std::size_t i = 1; is_shared && i < parts.size(); ++i) {
-    threads.emplace_back([&, i] {
-      BlockingCall more(more_channels[i - 1], "/gemmd.v1.Operands/Upload", deadline,
-                        affinity_header ? AffinityOf(source.digest()) : "");
-      UploadStream stream(&more, sent);
-      stream.Begin(begin);
-      stream.Send(source, parts[i]);
-      v1::UploadResponse ignored;
-      ends[i] = stream.End(&ignored);
-    });
-  }
   std::vector<v1::ByteRange> rest = is_shared ? parts.front() : ranges;
   rest.front().set_begin_bytes(head.end_bytes());
-  first.Send(source, rest);
-  for (std::thread& thread : threads) thread.join();
+  ForEachOnThreads(is_shared ? parts.size() : 1, parts.size(), [&](std::size_t i) {
+    if (i == 0) return first.Send(source, rest);
+    BlockingCall more(more_channels[i - 1], "/gemmd.v1.Operands/Upload", deadline,
+                      affinity_header ? AffinityOf(source.digest()) : "");
+    UploadStream stream(&more, sent);
+    stream.Begin(begin);
+    stream.Send(source, parts[i]);
+    v1::UploadResponse ignored;
+    ends[i] = stream.End(&ignored);
+  });
   CallEnd end = first.End(response);
   if (end.status.ok()) return end;
   // Streams that ended before the operand was whole say that bytes are missing, which they

@@ -4,13 +4,13 @@
 #include <cmath>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/numbers/float_bits.h"
 #include "base/numbers/fp8.h"
 #include "base/process/cpu_share.h"
+#include "base/sync/thread_loop.h"
 #include "client/load/random.h"
 
 namespace gemmd::load {
@@ -101,12 +101,9 @@ client::Matrix Generate(const client::MatrixFormat& format, const DataSpec& spec
   constexpr std::uint64_t kLeastPart = 1 << 18;
   const std::uint64_t parts =
       std::clamp<std::uint64_t>(count / kLeastPart, 1, static_cast<std::uint64_t>(UsableCpus()));
-  std::vector<std::thread> threads;
-  for (std::uint64_t part = 1; part < parts; ++part) {
-    threads.emplace_back(fill, count * part / parts, count * (part + 1) / parts);
-  }
-  fill(0, count / parts);
-  for (std::thread& thread : threads) thread.join();
+  ForEachOnThreads(parts, parts, [&](std::size_t part) {
+    fill(count * part / parts, count * (part + 1) / parts);
+  });
   Random random(seed);
   random.Skip(count * calls);
   for (std::uint64_t i = 0; spec.nan && i < (count + 999) / 1000; ++i) {

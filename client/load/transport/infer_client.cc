@@ -7,6 +7,7 @@
 #include "client/result.h"
 #include "client/status.h"
 #include "client/wire/message.h"
+#include "google/protobuf/arena.h"
 #include "grpcpp/client_context.h"
 
 namespace gemmd::load {
@@ -24,7 +25,8 @@ struct InferClient::UnaryCall {
     const absl::Time received = absl::Now();
     if (absl::Status s = client::FromGrpc(status); !s.ok()) return s;
     std::vector<grpc::Slice> slices;
-    inference::ModelInferResponse response;
+    google::protobuf::Arena arena;
+    auto& response = *google::protobuf::Arena::CreateMessage<inference::ModelInferResponse>(&arena);
     PayloadViews raw;
     if (!client::DumpAndParse(answer, slices, response, raw)) {
       return client::BadResponse("it is no ModelInferResponse");

@@ -40,6 +40,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/sync/thread_loop.h"
 #include "tests/client/blas/plain.h"
 
 namespace gemmd::blas {
@@ -308,17 +309,14 @@ void Products(std::int64_t count, bool tells) {
 void Threads(int threads, std::int64_t count) {
   std::atomic<std::int64_t> right = 0;
   calls_of_plain();
-  std::vector<std::thread> running;
-  running.reserve(static_cast<std::size_t>(threads));
-  for (int t = 0; t < threads; ++t) {
-    running.emplace_back([&, t] {
-      for (std::int64_t i = 0; i < count; ++i) {
-        const std::int64_t place = 6 * (i + t);  // every kind of gemm, and no rank update
-        if (IsRight(place / 6 * 7 + place % 6)) ++right;
-      }
-    });
-  }
-  for (std::thread& each : running) each.join();
+  const auto all = static_cast<std::size_t>(threads);
+  ForEachOnThreads(all, all, [&](std::size_t t) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      // Every kind of gemm, and no rank update.
+      const std::int64_t place = 6 * (i + static_cast<std::int64_t>(t));
+      if (IsRight(place / 6 * 7 + place % 6)) ++right;
+    }
+  });
   std::cout << "right " << right << ", here " << calls_of_plain() << '\n';
 }
 
