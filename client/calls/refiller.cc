@@ -1,5 +1,6 @@
 #include "client/calls/refiller.h"
 
+#include <system_error>
 #include <utility>
 
 namespace gemmd::client {
@@ -16,10 +17,22 @@ Refiller::~Refiller() {
 }
 
 void Refiller::Bring(std::vector<OperandSource> lost, absl::Time deadline, Done done) {
+  Task task{std::move(lost), deadline, std::move(done)};
+  if (Begin(&task)) return;
+  task.done(absl::ResourceExhaustedError(
+      "operands that the server has lost are sent again by a thread, and the system gives none"));
+}
+
+bool Refiller::Begin(Task* task) {
   const MutexLock lock(mutex_);
-  tasks_.push_back({std::move(lost), deadline, std::move(done)});
-  if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+  try {
+    if (!thread_.joinable()) thread_ = std::thread([this] { Run(); });
+  } catch (const std::system_error&) {
+    return false;
+  }
+  tasks_.push_back(std::move(*task));
   changed_.notify_all();
+  return true;
 }
 
 void Refiller::Run() {

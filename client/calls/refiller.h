@@ -25,7 +25,8 @@ class Refiller {
   Refiller(const Refiller&) = delete;
   Refiller& operator=(const Refiller&) = delete;
 
-  // Uploads them; `done` runs on the thread, with the first error, if any.
+  // Uploads them; `done` runs on the thread, with the first error, if any. RESOURCE_EXHAUSTED, on
+  // the caller's: the system gives this process no thread.
   using Done = std::function<void(const absl::Status&)>;
   void Bring(std::vector<OperandSource> lost, absl::Time deadline, Done done);
 
@@ -36,6 +37,8 @@ class Refiller {
     Done done;
   };
 
+  // Adds the task, or returns false where there is no thread for it.
+  bool Begin(Task* task);
   void Run();
   absl::Status PutAll(const Task& task) const;
 

@@ -7,7 +7,6 @@
 #include "client/result.h"
 #include "client/status.h"
 #include "client/wire/message.h"
-#include "google/protobuf/arena.h"
 #include "grpcpp/client_context.h"
 
 namespace gemmd::load {
@@ -25,8 +24,7 @@ struct InferClient::UnaryCall {
     const absl::Time received = absl::Now();
     if (absl::Status s = client::FromGrpc(status); !s.ok()) return s;
     std::vector<grpc::Slice> slices;
-    google::protobuf::Arena arena;
-    auto& response = *google::protobuf::Arena::CreateMessage<inference::ModelInferResponse>(&arena);
+    inference::ModelInferResponse response;
     PayloadViews raw;
     if (!client::DumpAndParse(answer, slices, response, raw)) {
       return client::BadResponse("it is no ModelInferResponse");

@@ -64,27 +64,29 @@ constexpr StageName kStageNames[] = {
 
 // Absent ones are zero.
 v1::Receipt ReceiptOf(const ModelInferResponse& response, const EncodedInfer& request) {
+  const auto& parameters = response.parameters();
+  const auto find = [&parameters](absl::string_view name) -> const inference::InferParameter& {
+    const auto found = parameters.find(absl::StrCat("receipt_", name));
+    return found == parameters.end() ? inference::InferParameter::default_instance()
+                                     : found->second;
+  };
   v1::Receipt receipt;
-  for (const auto& [key, value] : response.parameters()) {
-    absl::string_view name = key;
-    if (!absl::ConsumePrefix(&name, "receipt_")) continue;
-    if (name == "request_id") receipt.set_request_id(value.uint64_param());
-    if (name == "total_us") receipt.set_total_us(value.double_param());
-    if (name == "unattributed_us") receipt.set_unattributed_us(value.double_param());
-    if (name == "kernel") receipt.set_kernel(value.string_param());
-    if (name == "plan") receipt.set_plan(value.string_param());
-    if (name == "device") receipt.set_device(value.string_param());
-    if (name == "numerics_id") receipt.set_numerics_id(value.string_param());
-    if (name == "batch_requests") receipt.set_batch_requests(value.uint64_param());
-    if (name == "batch_rows") receipt.set_batch_rows(value.uint64_param());
-    if (!absl::ConsumeSuffix(&name, "_us")) continue;
-    for (const StageName& each : kStageNames) {
-      if (name != each.name || value.double_param() == 0) continue;
-      v1::Stage* const stage = receipt.add_stages();
-      stage->set_name(each.stage);
-      stage->set_exposed_us(value.double_param());
-    }
+  for (const StageName& each : kStageNames) {
+    const double us = find(absl::StrCat(each.name, "_us")).double_param();
+    if (us == 0) continue;
+    v1::Stage* const stage = receipt.add_stages();
+    stage->set_name(each.stage);
+    stage->set_exposed_us(us);
   }
+  receipt.set_request_id(find("request_id").uint64_param());
+  receipt.set_total_us(find("total_us").double_param());
+  receipt.set_unattributed_us(find("unattributed_us").double_param());
+  receipt.set_kernel(find("kernel").string_param());
+  receipt.set_plan(find("plan").string_param());
+  receipt.set_device(find("device").string_param());
+  receipt.set_numerics_id(find("numerics_id").string_param());
+  receipt.set_batch_requests(find("batch_requests").uint64_param());
+  receipt.set_batch_rows(find("batch_rows").uint64_param());
   receipt.set_determinism(request.determinism == Determinism::kFast ? v1::FAST
                                                                     : v1::BATCH_INVARIANT);
   return receipt;

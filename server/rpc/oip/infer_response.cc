@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "base/text/quoted.h"
-#include "google/protobuf/arena.h"
 #include "inference/grpc_service.pb.h"
 #include "proto/chunk_framing.h"
 #include "server/rpc/codec/encode.h"
@@ -48,14 +47,7 @@ void AddReceipt(const Receipt& receipt, ModelInferResponse* response) {
 // Everything but the bytes of D, which come last.
 std::string HeadOf(const InferAnswer& answer, const Receipt& receipt, const MatrixLayout& layout,
                    std::uint64_t d_bytes) {
-  // A receipt is some 18 parameters, of which each would be three allocations and as many releases.
-  char block[4096];
-  google::protobuf::ArenaOptions options;
-  options.initial_block = block;
-  options.initial_block_size = sizeof block;
-  google::protobuf::Arena arena(options);
-  ModelInferResponse& response =
-      *google::protobuf::Arena::CreateMessage<ModelInferResponse>(&arena);
+  ModelInferResponse response;
   response.set_model_name(answer.model);
   response.set_model_version(std::string(kModelVersion));
   response.set_id(answer.id);

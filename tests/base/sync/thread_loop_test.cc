@@ -1,7 +1,5 @@
 #include "base/sync/thread_loop.h"
 
-#include <pthread.h>
-
 #include <atomic>
 #include <cstddef>
 #include <set>
@@ -10,36 +8,10 @@
 
 #include "base/sync/mutex.h"
 #include "gtest/gtest.h"
+#include "tests/testing/no_threads.h"
 
 namespace gemmd {
 namespace {
-
-// While it lives the system gives no thread: no stack of that size can be had.
-class NoThreads {
- public:
-  NoThreads() {
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    pthread_getattr_default_np(&attributes);
-    pthread_attr_getstacksize(&attributes, &before_);
-    pthread_attr_destroy(&attributes);
-    Set(std::size_t{1} << 48);
-  }
-  ~NoThreads() { Set(before_); }
-  NoThreads(const NoThreads&) = delete;
-  NoThreads& operator=(const NoThreads&) = delete;
-
- private:
-  static void Set(std::size_t bytes) {
-    pthread_attr_t attributes;
-    pthread_attr_init(&attributes);
-    EXPECT_EQ(pthread_attr_setstacksize(&attributes, bytes), 0);
-    EXPECT_EQ(pthread_setattr_default_np(&attributes), 0);
-    pthread_attr_destroy(&attributes);
-  }
-
-  std::size_t before_ = 0;
-};
 
 std::vector<int> CallsOfEach(std::size_t count, std::size_t threads) {
   std::vector<std::atomic<int>> calls(count);
@@ -69,7 +41,7 @@ TEST(ForEachOnThreads, SeveralThreadsAreThereAtOnce) {
 }
 
 TEST(ForEachOnThreads, ThisThreadDoesItAllWhereThereIsNoOther) {
-  const NoThreads no_threads;
+  const testing::NoThreads no_threads;
   EXPECT_FALSE(JoinedThreads().Start([] {}));
   EXPECT_EQ(CallsOfEach(100, 8), std::vector<int>(100, 1));
 }

@@ -37,7 +37,6 @@
 #include <limits>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "base/sync/thread_loop.h"
@@ -309,14 +308,18 @@ void Products(std::int64_t count, bool tells) {
 void Threads(int threads, std::int64_t count) {
   std::atomic<std::int64_t> right = 0;
   calls_of_plain();
-  const auto all = static_cast<std::size_t>(threads);
-  ForEachOnThreads(all, all, [&](std::size_t t) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      // Every kind of gemm, and no rank update.
-      const std::int64_t place = 6 * (i + static_cast<std::int64_t>(t));
-      if (IsRight(place / 6 * 7 + place % 6)) ++right;
+  {
+    JoinedThreads running;
+    for (int t = 0; t < threads; ++t) {
+      const bool has_started = running.Start([&, t] {
+        for (std::int64_t i = 0; i < count; ++i) {
+          const std::int64_t place = 6 * (i + t);  // every kind of gemm, and no rank update
+          if (IsRight(place / 6 * 7 + place % 6)) ++right;
+        }
+      });
+      if (!has_started) std::cout << "the system gives no thread, ";
     }
-  });
+  }
   std::cout << "right " << right << ", here " << calls_of_plain() << '\n';
 }
 
@@ -335,18 +338,18 @@ void Bits(int count) {
   for (int i = 0; i < kSide * kSide; ++i) a.push_back(1 / (3.0 + i * 7919 % 10007));
   const std::vector<double> first = Uneven(a, a, kSide);
   std::atomic<bool> is_over = false;
-  std::vector<std::thread> others;
+  JoinedThreads others;
   for (int t = 0; t < 3; ++t) {
-    others.emplace_back([&, t] {
+    const bool has_started = others.Start([&, t] {
       for (int i = 0; !is_over; ++i) Uneven(a, a, 20 + 13 * ((i + t) % 10));
     });
+    if (!has_started) std::cout << "the system gives no thread, ";
   }
   int equal = 0;
   for (int i = 0; i < count; ++i) {
     if (Uneven(a, a, kSide) == first) ++equal;
   }
   is_over = true;
-  for (std::thread& each : others) each.join();
   std::cout << "equal " << equal << '\n';
 }
 
