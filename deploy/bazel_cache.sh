@@ -2,7 +2,7 @@
 # The folder where Bazel keeps what it built, for every checkout and configuration: in
 # ~/.cache/gemmd/bazel, or in $GEMMD_BAZEL_CACHE; an empty value, or no home, goes without.
 #   deploy/bazel_cache.sh             prints the option for Bazel, if any
-#   deploy/bazel_cache.sh prune GIB   removes what was used longest ago until GIB remain
+#   deploy/bazel_cache.sh prune GIB   removes what was used longest ago until GIB are free on its disk
 #
 # Bazel keys what it built by the sources and the command, and knows nothing of /usr/include; so
 # each state of the packages that sources are compiled against has a folder of its own. Bazel 4
@@ -22,13 +22,14 @@ case ${1:-} in
   printf -- '--disk_cache=%s/%s\n' "$root" "${key:0:16}"
   ;;
 prune)
-  [[ ${2:-} =~ ^[0-9]+$ ]] || { echo "prune: how many GiB may remain, not \"${2:-}\"" >&2; exit 2; }
+  [[ ${2:-} =~ ^[0-9]+$ ]] || { echo "prune: how many GiB must be free, not \"${2:-}\"" >&2; exit 2; }
   mkdir -p "$root"
-  # Newest first; what comes once the limit is passed, goes. A file's time of access is a day
-  # behind at most where the file system is mounted as usual.
-  find "$root" -type f -printf '%A@ %s %p\0' | sort -zrn |
-    awk -v RS='\0' -v ORS='\0' -v limit="$2" '
-      { sum += $2; if (sum > limit * 1073741824) { sub(/^[^ ]+ [^ ]+ /, ""); print } }' |
+  missing=$((($2 << 30) - $(df --output=avail -B1 "$root" | tail -n 1)))
+  # Oldest first, and no more than is missing: a file's time of access is a day behind where the file
+  # system is mounted as usual, so that what looks old may be in use.
+  find "$root" -type f -printf '%A@ %s %p\0' | sort -zn |
+    awk -v RS='\0' -v ORS='\0' -v missing="$missing" '
+      sum < missing { sum += $2; sub(/^[^ ]+ [^ ]+ /, ""); print }' |
     xargs -0r rm -f --
   find "$root" -mindepth 1 -type d -empty -delete
   du -sh "$root" | awk '{ print "the build cache holds " $1 }'
